@@ -48,9 +48,12 @@ Figures = dict[str, dict[str, float]]
 class _Reconciler:
     def __init__(self) -> None:
         self.began: dict[str, float] = {}
+        self.all = asyncio.Event()
 
     async def reconcile(self, key: ObjectKey) -> Result | None:
         self.began.setdefault(key.name, time.perf_counter())
+        if len(self.began) == CLUSTERS:
+            self.all.set()
         return None
 
 
@@ -112,8 +115,7 @@ async def _storm() -> Figures:
 
         began = time.perf_counter()
         await asyncio.gather(*(send(number) for number in range(CLUSTERS)))
-        while len(reconciler.began) < CLUSTERS:
-            await asyncio.sleep(0.01)
+        await reconciler.all.wait()
         whole = time.perf_counter() - began
     await listener.stop()
     took = sorted(reconciler.began[name] - sent[name] for name in sent)

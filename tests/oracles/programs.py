@@ -1,8 +1,9 @@
-"""Small Go programs of ours that ask the published Go libraries, so that tests can compare with them.
+"""Small programs of ours that ask published libraries, so that tests can compare with them.
 
 `make oracles` builds them, once for each state of their sources, into the user's cache; tests use what is built there
 and say so where it is not. A program answers JSON lines on its standard streams. Go fetches the libraries by its own
-module proxy; the versions are pinned in the program's go.mod.
+module proxy; the versions are pinned in the program's go.mod. A program in Python has an environment of its own, with
+the libraries that its requirements.txt pins.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+import sys
+import venv
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +32,8 @@ _ROLES = ("etcd", "kube-apiserver", "kube-controller-manager")
 class GoProgram:
     """A running program: one JSON request in, one JSON answer out."""
 
-    def __init__(self, binary: Path) -> None:
-        self._process = subprocess.Popen([binary], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def __init__(self, *command: Path) -> None:
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def ask(self, **request: Any) -> Any:
         """The answer to `request`; fails the test when the program itself is at its wits' end."""
@@ -53,6 +56,32 @@ def go_program(name: str) -> Iterator[GoProgram]:
     program = GoProgram(binary)
     yield program
     program.close()
+
+
+def python_program(name: str) -> Iterator[GoProgram]:
+    """Run tests/oracles/<name>/read.py in its environment; for use in a fixture. Skips where that is not built."""
+    environment = _environment(name)
+    if not environment.exists():
+        pytest.skip(f"oracle {name} is not built, so the comparison with its library is not made: run `make oracles`")
+    program = GoProgram(environment / "bin" / "python", SOURCES / name / "read.py")
+    yield program
+    program.close()
+
+
+def build_environment(name: str) -> Path:
+    """Install what tests/oracles/<name> pins, unless that was done. Raises CalledProcessError."""
+    target = _environment(name)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.exists():
+            unfinished = target.with_suffix(".new")
+            venv.create(unfinished, with_pip=False, clear=True, symlinks=True)
+            pins = SOURCES / name / "requirements.txt"
+            command = [sys.executable, "-m", "pip", "--python", str(unfinished), "install", "-q"]
+            subprocess.run([*command, "--require-hashes", "-r", str(pins)], check=True)
+            unfinished.replace(target)
+    return target
 
 
 def built_program(name: str) -> Path | None:
@@ -113,6 +142,11 @@ def programs() -> list[str]:
     return sorted(folder.parent.name for folder in SOURCES.glob("*/go.mod"))
 
 
+def environments() -> list[str]:
+    """The names of all programs in Python."""
+    return sorted(folder.parent.name for folder in SOURCES.glob("*/requirements.txt"))
+
+
 def toolchain() -> str | None:
     return shutil.which("go") or (str(_USUAL_PLACE) if _USUAL_PLACE.exists() else None)
 
@@ -124,8 +158,16 @@ def cache() -> Path:
 
 
 def _binary(name: str) -> Path:
+    return cache() / f"{name}-{_digest(sorted((SOURCES / name).iterdir()))}"
+
+
+def _environment(name: str) -> Path:
+    return cache() / f"{name}-{_digest([SOURCES / name / 'requirements.txt'])}"
+
+
+def _digest(paths: Sequence[Path]) -> str:
     digest = hashlib.sha256()
-    for path in sorted((SOURCES / name).iterdir()):
+    for path in paths:
         if path.is_file():
             digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return cache() / f"{name}-{digest.hexdigest()[:16]}"
+    return digest.hexdigest()[:16]

@@ -25,6 +25,7 @@ class _Modules(Domain):
         return {
             types.KYMAS: types.Kyma,
             types.MANIFESTS: types.Manifest,
+            types.MODULE_CONFIGURATIONS: types.ModuleConfiguration,
             types.MODULE_RELEASE_METAS: types.ModuleReleaseMeta,
             types.MODULE_TEMPLATES: types.ModuleTemplate,
             types.WATCHERS: types.Watcher,
@@ -51,9 +52,10 @@ class _Modules(Domain):
         return FLAGS
 
     def check(self, values: Mapping[str, Any]) -> None:
-        from hortus.domains.modules import settings
+        from hortus.domains.modules import own, settings
         from hortus.domains.modules.watching import settings as watching
 
+        own.check(values)
         settings.from_flags(values)
         watching.from_flags(values)
 

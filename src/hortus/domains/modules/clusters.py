@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Protocol
 
 from hortus.domains.modules.names import ACCESS_KEY, Label
 from hortus.engine import Actor, Cache, Change, StepError, by_label, read
 from hortus.engine.applysets import DiscoveredKinds
 from hortus.engine.kubeconfigs import KubeconfigSecret
-from hortus.engine.remote import KubeconfigRef, RemotePool
+from hortus.engine.remote import KubeconfigRef, RemotePool, RemoteState, RemoteUnavailable
 from hortus.kube import Client
+from hortus.kube.errors import Unauthorized
 from hortus.kube.objects import Object, ObjectKey, key_of
 
 SECRET_SELECTOR: Final = Label.KYMA_NAME
@@ -23,6 +24,29 @@ _MOST_KINDS: Final = 64
 
 class AccessSecretMissing(StepError):
     """No Secret leads to the cluster of a Kyma: there is none yet, or the cluster is gone."""
+
+
+def is_unauthorized(error: Exception) -> bool:
+    """Reports whether a cluster does not take the credential: by its answer, or by one of before."""
+    if isinstance(error, RemoteUnavailable):
+        return error.state.reason == "CredentialRefused"
+    return isinstance(error, Unauthorized)
+
+
+class ModuleClusters(Protocol):
+    """The clusters of Kymas as the controller of Manifests uses them."""
+
+    def place(self, kyma: str, namespace: str) -> KubeconfigRef:
+        """The place of the way into the cluster of a Kyma. Raises StepError."""
+
+    def client(self, place: KubeconfigRef) -> Client:
+        """A client of the cluster there."""
+
+    def kinds(self, place: KubeconfigRef) -> DiscoveredKinds:
+        """The kinds that the cluster serves, as far as they are known."""
+
+    def state(self, place: KubeconfigRef) -> RemoteState:
+        """The state of the connection."""
 
 
 class KymaClusters:
@@ -67,6 +91,10 @@ class KymaClusters:
         while len(self._kinds) > _MOST_KINDS:
             self._kinds.popitem(last=False)
         return found
+
+    def state(self, place: KubeconfigRef) -> RemoteState:
+        """The state of the connection."""
+        return self.pool.state(place)
 
     def kymas_at(self, place: KubeconfigRef) -> Iterable[ObjectKey]:
         """The Kyma whose cluster is reached by the Secret at `place`, if the Secret is known."""

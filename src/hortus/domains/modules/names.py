@@ -80,6 +80,8 @@ class Annotation:
     CA_ADDED_TO_BUNDLE_AT: Final = "caAddedToBundleAt"
     DEPENDENCIES: Final = f"dependencies.{GROUP}"
     """The modules that a ModuleTemplate needs, as a JSON list of {module, versions}; an addition of Hortus."""
+    EXTERNAL_OPERATOR: Final = f"external-operator.{GROUP}"
+    """On a ModuleTemplate: true where others install the module's operator; an addition of Hortus."""
 
 
 class Finalizer:

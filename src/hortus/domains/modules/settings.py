@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
+from hortus.domains.modules import accepted
+from hortus.engine.backoff import Backoff
 from hortus.engine.flags import Flag, FlagError
 
 _MINUTE: Final = 60.0
@@ -19,6 +21,18 @@ _DAY: Final = 86400.0
 
 _CONTROLLERS: Final = (
     Flag("modules", "bool", False, "Serve Kymas, Manifests and Watchers. Needs their CRDs."),
+    Flag(
+        "in-kcp-mode",
+        "bool",
+        True,
+        "Install modules on other clusters, by their kubeconfigs; false for the cluster that this process runs on.",
+    ),
+    Flag(
+        "module-configurations",
+        "bool",
+        False,
+        "Serve ModuleConfigurations, which take precedence over the users' choices. Needs their CRD.",
+    ),
     Flag("max-concurrent-kyma-reconciles", "int", 1, "Kymas reconciled at the same time."),
     Flag("max-concurrent-manifest-reconciles", "int", 1, "Manifests reconciled at the same time."),
     Flag("max-concurrent-watcher-reconciles", "int", 1, "Watchers reconciled at the same time."),
@@ -37,11 +51,21 @@ _CONTROLLERS: Final = (
     Flag("kyma-requeue-success-interval", "duration", 5 * _MINUTE, "Time between two reconciles of a Ready Kyma."),
     Flag("kyma-requeue-error-interval", "duration", 2.0, "Time between two reconciles of a Kyma in state Error."),
     Flag("kyma-requeue-warning-interval", "duration", 30.0, "Time between two reconciles of a Kyma in state Warning."),
-    Flag("kyma-requeue-busy-interval", "duration", 5.0, "Time between two reconciles of a Kyma in state Processing."),
+    Flag(
+        "kyma-requeue-busy-interval",
+        "duration",
+        5.0,
+        "Time between two reconciles of a Kyma in state Processing that waits for more than its Manifests.",
+    ),
     Flag("manifest-requeue-success-interval", "duration", 5 * _MINUTE, "The same of a Ready Manifest."),
     Flag("manifest-requeue-error-interval", "duration", 2.0, "The same of a Manifest in state Error."),
     Flag("manifest-requeue-warning-interval", "duration", 30.0, "The same of a Manifest in state Warning."),
-    Flag("manifest-requeue-busy-interval", "duration", 5.0, "The same of a Manifest in state Processing."),
+    Flag(
+        "manifest-requeue-busy-interval",
+        "duration",
+        5.0,
+        "The same of a Manifest in state Processing that waits for more than Deployments.",
+    ),
     Flag(
         "manifest-requeue-jitter-probability", "float", 0.02, "Share of the requeues of Manifests whose time is varied."
     ),
@@ -82,6 +106,20 @@ _CONTROLLERS: Final = (
         "bool",
         False,
         "Take skipMaintenanceWindows from the Kyma in the cluster, as modules and channel are.",
+    ),
+    Flag(
+        "module-downgrades",
+        "bool",
+        False,
+        "Follow a channel to a lower version as well; otherwise the installed version stays, with a Warning.",
+    ),
+    Flag("failure-base-delay", "duration", 5.0, "Delay of the attempt after the first failure of a Kyma or Manifest."),
+    Flag("failure-max-delay", "duration", 30.0, "Longest delay between two attempts that fail."),
+    Flag(
+        "drop-crd-stored-version-map",
+        "string",
+        "Manifest:v1beta1,Watcher:v1beta1,ModuleTemplate:v1beta1,Kyma:v1beta1",
+        "Versions that are removed from the stored versions of CRDs, as Kind:version, separated by commas.",
     ),
     Flag("sync-namespace", "string", "kyma-system", "Namespace of modules and the Kyma in managed clusters."),
     Flag(
@@ -136,6 +174,12 @@ _REGISTRY: Final = (
     Flag("oci-registry-host", "string", "", "Registry of the modules; http:// before it allows plain HTTP."),
     Flag("oci-registry-cred-secret", "string", "", "Secret with the registry's host and credentials, instead."),
     Flag("modules-repository-subpath", "string", "", "Path of the modules in the registry."),
+    Flag(
+        "module-manifest-hosts",
+        "string",
+        "",
+        "Hosts of plain manifests, which ModuleTemplates link to and no registry has, separated by commas.",
+    ),
     Flag(
         "modules-revalidation-interval",
         "duration",
@@ -213,10 +257,11 @@ _WATCHER: Final = (
         "Time without an event of a cluster after which one is provoked to see whether it arrives; 0s for never.",
     ),
 )
-FLAGS: Final[tuple[Flag, ...]] = (*_CONTROLLERS, *_REGISTRY, *_WATCHER)
+FLAGS: Final[tuple[Flag, ...]] = (*_CONTROLLERS, *_REGISTRY, *_WATCHER, *accepted.FLAGS)
 
 READINESS: Final = ("contract", "workloads", "manager", "resource")
 CERTIFICATE_APIS: Final = ("cert-manager.io/v1", "cert.gardener.cloud/v1alpha1", "self")
+KINDS: Final = ("Kyma", "Manifest", "ModuleReleaseMeta", "ModuleTemplate", "Watcher")
 _NAMES: Final = re.compile(r"^[a-z]+(-[a-z]+)*(,[a-z]+(-[a-z]+)*)*$")
 
 
@@ -240,6 +285,7 @@ class KymaSettings(msgspec.Struct, frozen=True):
     mandatory_deletion_requeue: float
     rollout_delay: float
     restricted: frozenset[str]
+    downgrades: bool
     window_minimum: float
     window_policy: str
     """File with the maintenance windows."""
@@ -272,16 +318,23 @@ class RegistrySettings(msgspec.Struct, frozen=True):
     path: str
     revalidation: float
     cache_folder: str
+    hosts: frozenset[str]
+    """Hosts of plain manifests."""
 
 
 class Settings(msgspec.Struct, frozen=True):
     """FLAGS as values; the watcher's are read by `watching.settings`."""
 
     sync_namespace: str
+    configurations: bool
+    """Central configuration is served."""
     pull_secret: str
     kyma: KymaSettings
     manifest: ManifestSettings
     registry: RegistrySettings
+    backoff: Backoff
+    dropped_versions: Mapping[str, frozenset[str]]
+    """Versions that no object is stored in any more, by kind."""
 
 
 def from_flags(values: Mapping[str, Any]) -> Settings:
@@ -289,6 +342,7 @@ def from_flags(values: Mapping[str, Any]) -> Settings:
     _check(values)
     return Settings(
         sync_namespace=values["sync-namespace"],
+        configurations=values["module-configurations"],
         pull_secret=values["skr-image-pull-secret"],
         kyma=KymaSettings(
             workers=values["max-concurrent-kyma-reconciles"],
@@ -299,6 +353,7 @@ def from_flags(values: Mapping[str, Any]) -> Settings:
             mandatory_deletion_requeue=values["mandatory-module-deletion-requeue-success-interval"],
             rollout_delay=values["module-upgrade-rollout-max-delay"],
             restricted=frozenset(name for name in values["restricted-default-modules"].split(",") if name),
+            downgrades=values["module-downgrades"],
             window_minimum=values["min-maintenance-window-size"],
             window_policy=values["maintenance-policy-path"],
             comparison=values["kyma-comparison-interval"],
@@ -322,12 +377,36 @@ def from_flags(values: Mapping[str, Any]) -> Settings:
             path=values["modules-repository-subpath"],
             revalidation=values["modules-revalidation-interval"],
             cache_folder=values["modules-cache-directory"],
+            hosts=frozenset(host.strip() for host in values["module-manifest-hosts"].split(",") if host.strip()),
         ),
+        backoff=_backoff(values["failure-base-delay"], values["failure-max-delay"]),
+        dropped_versions=_dropped_versions(values["drop-crd-stored-version-map"]),
     )
 
 
 def _intervals(values: Mapping[str, Any], kind: str) -> Intervals:
     return Intervals(*(values[f"{kind}-requeue-{name}-interval"] for name in ("success", "error", "warning", "busy")))
+
+
+def _backoff(first: float, longest: float) -> Backoff:
+    if not 0 < first <= longest:
+        raise FlagError(
+            f"invalid value {first:g}s for flag --failure-base-delay: must be above 0s, at most {longest:g}s"
+        )
+    return Backoff(first=first, cap=longest)
+
+
+def _dropped_versions(text: str) -> Mapping[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for part in filter(None, (one.strip() for one in text.split(","))):
+        kind, _, version = part.partition(":")
+        if kind not in KINDS or not version:
+            raise FlagError(
+                f"invalid value {part!r} for flag --drop-crd-stored-version-map: must be Kind:version, with a kind of "
+                f"{', '.join(KINDS)}"
+            )
+        found[kind] = found.get(kind, frozenset()) | {version}
+    return found
 
 
 def _check(values: Mapping[str, Any]) -> None:

@@ -24,6 +24,7 @@ from hortus.domains.modules.kinds.manifest import (
     ManifestStatus,
     SyncedObject,
 )
+from hortus.domains.modules.kinds.moduleconfiguration import MODULE_CONFIGURATIONS, ModuleConfiguration
 from hortus.domains.modules.kinds.modulereleasemeta import (
     COMPONENT_PATTERN,
     MODULE_RELEASE_METAS,
@@ -64,6 +65,7 @@ __all__ = [
     "COMPONENT_PATTERN",
     "KYMAS",
     "MANIFESTS",
+    "MODULE_CONFIGURATIONS",
     "MODULE_NAME_PATTERN",
     "MODULE_RELEASE_METAS",
     "MODULE_TEMPLATES",
@@ -82,6 +84,7 @@ __all__ = [
     "ManifestSpec",
     "ManifestStatus",
     "Module",
+    "ModuleConfiguration",
     "ModuleIcon",
     "ModuleInfo",
     "ModuleManager",

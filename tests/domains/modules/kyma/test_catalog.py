@@ -91,7 +91,7 @@ async def test_a_restricted_module_is_for_selected_kymas(here: KymaWorld, given:
 
 
 async def test_copies_that_somebody_changed_are_restored(here: KymaWorld) -> None:
-    """The comparison finds any change, whoever made it."""
+    """The comparison finds any change by any client."""
     here.flags = ["--kyma-comparison-interval=0s"]
     await here.cluster()
     await here.module("istio", {"regular": "1.2.0"})
@@ -104,7 +104,8 @@ async def test_copies_that_somebody_changed_are_restored(here: KymaWorld) -> Non
             name = "moduletemplates.operator.kyma-project.io"
             await client.patch(CRDS, name, {"metadata": {"labels": {f"{GROUP}/managed-by": None}}})
         await here.client.patch(KYMAS, NAME, {"metadata": {"labels": {"example.org/touched": "1"}}}, HOME)
-        await here.until(bool, MODULE_TEMPLATES, "istio-1.2.0", INSIDE, cluster="skr")
+        template = await here.until(bool, MODULE_TEMPLATES, "istio-1.2.0", INSIDE, cluster="skr")
+        assert template["spec"]["version"] == "1.2.0"
         await here.until(
             lambda found: labels(found).get("istio-injection") == "enabled", NAMESPACES, INSIDE, cluster="skr"
         )

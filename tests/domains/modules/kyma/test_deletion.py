@@ -88,6 +88,7 @@ async def test_a_cluster_that_does_not_answer_is_given_up_at_the_deadline(here: 
     async with here.controllers():
         await here.client.delete(KYMAS, NAME, HOME)
         await here.until(lambda found: not found)
+    assert await here.manifests() == []
 
 
 def _nowhere(here: KymaWorld) -> str:

@@ -98,7 +98,43 @@ async def test_an_upgrade_without_a_delay_is_made_at_once(here: KymaWorld) -> No
     async with here.controllers():
         await ready_with(here)
         await here.move("istio", {"regular": "1.3.0"})
-        await here.manifest("istio", lambda found: found["spec"]["version"] == "1.3.0")
+        manifest = await here.manifest("istio", lambda found: found["spec"]["version"] != "1.2.0")
+        assert manifest["spec"]["version"] == "1.3.0"
+
+
+async def test_a_version_that_is_pushed_again_waits_for_the_kyma_s_delay(here: KymaWorld) -> None:
+    """2.1.8: the layer of a version that a Kyma has is replaced after its delay; a user's own choice does not wait."""
+    here.flags = ["--module-upgrade-rollout-max-delay=1000h"]
+    await here.cluster()
+    await here.module("istio", {"regular": "1.2.0", "fast": "1.2.0"})
+    await here.kyma(modules=[{"name": "istio", "managed": True}])
+    async with here.controllers():
+        await ready_with(here)
+        await here.requests_of_a_reconcile(until=0)
+        (before,) = await here.manifests()
+        here.registry.pushed_again = "again"
+        assert await here.requests_of_a_reconcile() == 0
+        (held,) = await here.manifests()
+        assert held["spec"] == before["spec"]
+        assert modules(await here.client.get(KYMAS, NAME, HOME))["istio"]["state"] == "Ready"
+        await here.user_edits({"channel": "fast"})
+        await here.manifest("istio", lambda found: _layer(found) != _layer(before))
+
+
+async def test_a_version_that_is_pushed_again_is_taken_at_once_without_a_delay(here: KymaWorld) -> None:
+    await here.cluster()
+    await here.module("istio", {"regular": "1.2.0"})
+    await here.kyma(modules=[{"name": "istio", "managed": True}])
+    async with here.controllers():
+        await ready_with(here)
+        (before,) = await here.manifests()
+        here.registry.pushed_again = "again"
+        await here.controller.reconcile(KEY)
+        await here.manifest("istio", lambda found: _layer(found) != _layer(before))
+
+
+def _layer(manifest: Object) -> str:
+    return str(manifest["spec"]["install"]["source"]["ref"])
 
 
 async def test_a_deleted_release_is_noticed_at_once(here: KymaWorld) -> None:
@@ -114,8 +150,8 @@ async def test_a_deleted_release_is_noticed_at_once(here: KymaWorld) -> None:
 
 
 async def test_a_rollout_policy_decides_in_place_of_the_delay(here: KymaWorld) -> None:
-    """The module waits, its Manifest names the version, and the end of the policy lets it go on."""
-    here.flags = ["--module-upgrade-rollout-max-delay=0s"]
+    """The module asks at once and waits, its Manifest names the version, and the end of the policy lets it go on."""
+    here.flags = ["--module-upgrade-rollout-max-delay=1000h"]
     for kind in (RolloutPolicy, Rollout, PlacementDecision):
         await here.client.create(CRDS, crd(kind))
     here.gate = lambda manager: RolloutGate(partial(manager.cache, namespace=HOME, transform=without_managed_fields))
@@ -132,6 +168,8 @@ async def test_a_rollout_policy_decides_in_place_of_the_delay(here: KymaWorld) -
         kyma = await here.until(lambda found: "policy calm governs it" in modules(found)["istio"].get("message", ""))
         assert modules(kyma)["istio"]["state"] == "Ready"
         await here.client.delete(ROLLOUT_POLICIES, "calm", HOME)
+    here.flags = ["--module-upgrade-rollout-max-delay=0s"]
+    async with here.controllers():
         await here.manifest("istio", lambda found: found["spec"]["version"] == "1.3.0" and not _waits(found))
 
 

@@ -84,7 +84,7 @@ async def is_killed(here: KymaWorld, answers: int, work: Work) -> bool:
     return not finished
 
 
-async def enumerate_kills(server: TestServer, part: int, prepare: Work, work: Work, state: State) -> None:
+async def assert_no_kill_shows(server: TestServer, part: int, prepare: Work, work: Work, state: State) -> None:
     """Kill the work at each of its answers, one attempt for each, and compare how each attempt ends.
 
     `part` of PARTS takes one answer in so many, so that the parts run at the same time.
@@ -158,7 +158,7 @@ async def _state(here: KymaWorld) -> Object:
 
 @parts
 async def test_an_installation_survives_a_kill_at_every_await(server: TestServer, part: int) -> None:
-    await enumerate_kills(server, part, _world, _installed, _state)
+    await assert_no_kill_shows(server, part, _world, _installed, _state)
 
 
 async def _moved(here: KymaWorld) -> object:
@@ -176,7 +176,7 @@ async def _installed_world(here: KymaWorld) -> None:
 
 @parts
 async def test_a_channel_move_survives_a_kill_at_every_await(server: TestServer, part: int) -> None:
-    await enumerate_kills(server, part, _installed_world, _moved, _state)
+    await assert_no_kill_shows(server, part, _installed_world, _moved, _state)
 
 
 async def _deleted(here: KymaWorld) -> object:
@@ -195,7 +195,7 @@ async def test_a_deletion_survives_a_kill_at_every_await(
     server: TestServer, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deletion, "PAUSE", 0.0)
-    await enumerate_kills(server, part, _installed_world, _deleted, _rest)
+    await assert_no_kill_shows(server, part, _installed_world, _deleted, _rest)
 
 
 LEAST = {_installed: 12, _moved: 4, _deleted: 20}

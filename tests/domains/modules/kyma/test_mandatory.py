@@ -33,7 +33,8 @@ async def test_a_new_version_of_a_mandatory_module_reaches_every_kyma(here: Kyma
     async with here.controllers():
         await here.manifest("warden")
         await here.client.patch(MODULE_RELEASE_METAS, "warden", {"spec": {"mandatory": {"version": "1.1.0"}}}, HOME)
-        await here.manifest("warden", lambda found: found["spec"]["version"] == "1.1.0")
+        manifest = await here.manifest("warden", lambda found: found["spec"]["version"] != "1.0.0")
+        assert manifest["spec"]["version"] == "1.1.0"
 
 
 async def test_a_bad_mandatory_module_leaves_the_others_alone(here: KymaWorld) -> None:
@@ -43,7 +44,8 @@ async def test_a_bad_mandatory_module_leaves_the_others_alone(here: KymaWorld) -
     await here.mandatory("warden", "1.0.0")
     await here.kyma()
     async with here.controllers():
-        await here.manifest("warden")
+        warden = await here.manifest("warden")
+        assert await here.manifests() == [warden]
 
 
 async def test_a_skipped_kyma_gets_no_mandatory_module(here: KymaWorld) -> None:
@@ -94,4 +96,7 @@ async def test_a_deleted_manifest_of_a_mandatory_module_is_made_again(here: Kyma
         first = await here.manifest("warden")
         await here.until(is_ready)
         await here.client.delete(MANIFESTS, first["metadata"]["name"], HOME)
-        await here.manifest("warden", lambda found: found and found["metadata"]["uid"] != first["metadata"]["uid"])
+        again = await here.manifest(
+            "warden", lambda found: found and found["metadata"]["uid"] != first["metadata"]["uid"]
+        )
+        assert again["spec"] == first["spec"]

@@ -150,6 +150,13 @@ def test_downgrades_are_refused_by_the_three_numbers(current: str, wanted: str, 
         assert found.message.startswith("module template update not allowed: ignore channel skew")
 
 
+def test_downgrades_are_followed_where_the_operator_allows_them() -> None:
+    catalog, terms = module("istio", "1.1.9"), ModuleTerms(downgrades=True)
+    (found,) = resolve(kyma("istio", installed=[installed("1.2.0")]), catalog, terms, NOW)
+    assert isinstance(found, ResolvedModule)
+    assert found.version == "1.1.9"
+
+
 def test_a_module_that_was_never_installed_may_have_any_version() -> None:
     status = installed("2.0.0")
     del status["template"]

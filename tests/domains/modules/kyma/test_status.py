@@ -7,6 +7,8 @@ import pytest
 from tests.domains.modules.kyma.documents import as_manifest, kyma, template
 from tests.domains.modules.kyma.test_manifests import COMPONENT, made, resolved
 
+from hortus.domains.modules.kyma.changes import WAITS
+from hortus.domains.modules.kyma.modules import manifest_matters
 from hortus.domains.modules.kyma.resolution import ModuleRefusal, RefusedModule
 from hortus.domains.modules.kyma.status import (
     MESSAGES,
@@ -21,8 +23,38 @@ from hortus.domains.modules.kyma.status import (
 )
 from hortus.domains.modules.names import Annotation, State
 from hortus.domains.modules.types import ModuleStatus
+from hortus.engine.cache import Change
+from hortus.kube.objects import Object, ObjectKey
 
 DATA = {"apiVersion": "operator.kyma-project.io/v1alpha1", "kind": "Istio", "metadata": {"name": "default"}}
+
+
+def seen(state: str, operation: str = "", **metadata: object) -> Object:
+    """A Manifest as the watch shows it."""
+    last = {"operation": operation, "lastUpdateTime": "2026-01-01T00:00:00Z"}
+    return {
+        "apiVersion": "operator.kyma-project.io/v1beta2",
+        "kind": "Manifest",
+        "metadata": {"name": "m", "namespace": "kcp-system", "generation": 1, **metadata},
+        "status": {"state": state, "lastOperation": last},
+    }
+
+
+def _matters(old: Object, new: Object) -> bool:
+    return manifest_matters(Change(ObjectKey("kcp-system", "m"), old, new))
+
+
+def test_a_kyma_follows_what_it_shows_of_a_manifest_and_not_each_step_on_the_way() -> None:
+    """2.1.6: state, generation, labels, two annotations, and the operation where somebody has to act."""
+    before = seen("Processing", "applying")
+    assert not _matters(before, seen("Processing", "waiting for resources to become ready"))
+    assert not _matters(before, seen("Processing", annotations={"sync-oci-ref": "sha256:1"}, finalizers=["a/b"]))
+    assert _matters(before, seen("Ready"))
+    assert _matters(before, seen("Processing", generation=2))
+    assert _matters(before, seen("Processing", labels={"operator.kyma-project.io/channel": "fast"}))
+    assert _matters(before, seen("Processing", annotations={WAITS: "1.1.0"}))
+    assert _matters(before, seen("Processing", annotations={Annotation.IS_UNMANAGED: "true"}))
+    assert _matters(seen("Error", "no such image"), seen("Error", "the quota is exceeded"))
 
 
 def status(state: str) -> ModuleStatus:

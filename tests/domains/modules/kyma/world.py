@@ -68,6 +68,7 @@ class FakeAgents:
         self.enabled = False
         self.certificates: set[str] = set()
         self.installed = False
+        self.ready = True
         self.error: StepError | None = None
 
     async def install(self, kyma: Kyma, remote: Client) -> State:
@@ -75,7 +76,7 @@ class FakeAgents:
             raise self.error
         self.installed = True
         self.certificates.add(kyma.metadata.name)
-        return self.State()
+        return self.State(ready=self.ready)
 
     async def delete_certificate(self, kyma: str) -> bool:
         found = kyma in self.certificates
@@ -98,12 +99,14 @@ class FakeRegistry:
         self.down = False
         self.asked: list[tuple[str, str]] = []
         self.images: tuple[str, ...] = ()
+        self.pushed_again = ""
+        """A text that gives every layer another digest."""
 
     async def component(self, name: str, version: str) -> Component:
         self.asked.append((name, version))
         if self.down or (name, version) in self.missing:
             raise StepError(f"module {name} {version}: not in the registry", reason="ModuleNotPublished")
-        digest = "sha256:" + (f"{name}{version}".encode().hex() + "0" * 64)[:64]
+        digest = "sha256:" + (f"{self.pushed_again}{name}{version}".encode().hex() + "0" * 64)[:64]
         source = InstallSource(repo="registry.example.org", name=name, ref=digest, type="oci-ref")
         return Component(
             digest=digest,  # type: ignore[arg-type]
@@ -202,8 +205,11 @@ class KymaWorld:
         await asyncio.to_thread(self.server.create_cluster, self.full(name))
         await self.access(name, kyma=kyma, secret=secret)
 
-    async def access(self, name: str = "skr", *, kyma: str = NAME, secret: str = "") -> None:
-        document = self.server.kubeconfig_dict(self.full(name))
+    async def access(
+        self, name: str = "skr", *, kyma: str = NAME, secret: str = "", kubeconfig: Object | None = None
+    ) -> None:
+        """The Secret that leads a Kyma to a cluster, by its own kubeconfig or another one."""
+        document = kubeconfig or self.server.kubeconfig_dict(self.full(name))
         await self.client.create(
             SECRETS,
             {
@@ -215,6 +221,11 @@ class KymaWorld:
                 "data": {"config": base64.b64encode(yaml.dump(document).encode()).decode()},
             },
         )
+
+    async def lead_to(self, kubeconfig: Object, *, kyma: str = NAME) -> None:
+        """Makes the Secret of a Kyma hold another kubeconfig."""
+        patch = {"data": {"config": base64.b64encode(yaml.dump(kubeconfig).encode()).decode()}}
+        await self.client.patch(SECRETS, f"kubeconfig-{kyma}", patch, HOME)
 
     def full(self, name: str) -> str:
         return f"{self.name}-{name}"
@@ -353,7 +364,7 @@ async def _until(
     try:
         async with asyncio.timeout(PATIENCE):
             if resource.group == GROUP:
-                await _served(client, resource)
+                await served(client, resource.plural)
             fields = f"metadata.name={name}" if name else ""
             place = namespace if resource.namespaced else ""
             watch = client.watch(resource, place, fields=fields, labels=labels, initial_events=True)
@@ -371,9 +382,9 @@ async def _until(
     raise AssertionError("the watch ended")
 
 
-async def _served(client: Client, resource: Resource) -> None:
+async def served(client: Client, plural: str) -> None:
     """Return when the cluster serves the kind."""
-    name = f"{resource.plural}.{resource.group}"
+    name = f"{plural}.{GROUP}"
     async with client.watch(CRDS, fields=f"metadata.name={name}", initial_events=True) as events:
         async for event in events:
             if event.type not in (BOOKMARK, DELETED) and has_condition(event.object, "Established"):

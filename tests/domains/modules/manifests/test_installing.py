@@ -27,8 +27,9 @@ from tests.domains.modules.manifests.world import (
 from hortus.domains.modules.names import Annotation, FieldOwner, Finalizer, Label
 from hortus.domains.modules.types import KYMAS, MANIFESTS
 from hortus.engine.kubeconfigs import SECRETS
-from hortus.kube.objects import Object
+from hortus.kube.objects import Object, Resource
 
+EVENTS = Resource("", "v1", "events", "Event")
 SYNCED_ONE = {"group": "", "version": "v1", "kind": "ConfigMap", "name": "one", "namespace": MODULES}
 
 
@@ -60,6 +61,18 @@ async def test_a_module_without_workloads_becomes_ready(here: ModuleWorld) -> No
     assert found["data"] == {"a": "1"}
     assert managers(found) == {FieldOwner.MODULE_RESOURCES}
     assert set(found["metadata"]["labels"]) == {Label.MANAGED_BY, Label.COMPONENT, Label.PART_OF}
+
+
+async def test_a_manifest_that_begins_brings_events_of_what_was_done_alone(here: ModuleWorld) -> None:
+    """The conditions that are False because nothing was done yet are no news."""
+    await here.manifest(here.layers.push(config_map("one")))
+    async with here.controllers(), here.client.watch(EVENTS, HOME) as events:
+        messages = []
+        async for event in events:
+            messages.append(event.object.get("note") or event.object.get("message"))
+            if "installation is ready and resources can be used" in messages:
+                break
+    assert not {"resources not parsed", "installation is not ready"} & set(messages)
 
 
 async def test_1_a_manifest_with_the_skip_label_is_left_alone(here: ModuleWorld) -> None:
@@ -295,7 +308,8 @@ async def test_14_a_stateful_set_counts_its_replicas(here: ModuleWorld) -> None:
         await here.inside.patch(
             STATEFUL_SETS, "store", {"status": {"replicas": 1, "readyReplicas": 1}}, MODULES, subresource="status"
         )
-        await here.until(is_ready)
+        found = await here.until(is_ready)
+        assert operation(found) == "resources are ready"
 
 
 async def test_14_by_option_the_state_of_the_resource_counts(here: ModuleWorld) -> None:
@@ -304,7 +318,8 @@ async def test_14_by_option_the_state_of_the_resource_counts(here: ModuleWorld) 
     async with here.controllers():
         await here.until(lambda obj: operation(obj) == "waiting for resources to become ready")
         await here.inside.patch(SAMPLES, "default-sample", {"status": {"state": "Ready"}}, MODULES)
-        await here.until(is_ready)
+        found = await here.until(is_ready)
+        assert operation(found) == "resources are ready"
 
 
 async def test_the_namespace_of_modules_is_shared_by_all(here: ModuleWorld) -> None:

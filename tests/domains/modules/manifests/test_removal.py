@@ -275,6 +275,7 @@ async def test_3_with_policy_ignore_the_default_resource_blocks_too(here: Module
         await here.inside.create(SAMPLES, sample())
         await here.client.delete(MANIFESTS, "one-module", HOME)
         await here.until(lambda obj: operation(obj) == "waiting for module crs deletion")
+        assert await here.inside.get(CONFIG_MAPS, "one", MODULES)
         await here.inside.delete(SAMPLES, "default-sample", MODULES)
         await here.until_gone()
 
@@ -305,7 +306,8 @@ async def test_a_deletion_goes_on_after_the_definition_of_the_resource_is_gone(h
         await here.inside.create(CONFIG_MAPS, {**held(config_map("held")), **in_space("held")})
         await here.client.delete(MANIFESTS, "one-module", HOME)
         await gone(here.inside, CRDS, sample_definition()["metadata"]["name"])
-        await here.until(lambda obj: condition(obj, "Deletion")[0] == "False")
+        waiting = await here.until(lambda obj: condition(obj, "Deletion")[0] == "False")
+        assert waiting["metadata"]["finalizers"]
         await here.inside.patch(CONFIG_MAPS, "held", {"metadata": {"finalizers": None}}, "sample-system")
         await here.until_gone()
 
@@ -329,7 +331,8 @@ async def test_skip_does_not_hold_a_deletion(here: ModuleWorld) -> None:
     async with here.controllers():
         await here.until(is_ready)
         label = {"metadata": {"labels": {Label.SKIP_RECONCILIATION: "true"}}}
-        await here.client.patch(MANIFESTS, "one-module", label, HOME)
+        skipped = await here.client.patch(MANIFESTS, "one-module", label, HOME)
+        assert skipped["metadata"]["finalizers"]
         await here.client.delete(MANIFESTS, "one-module", HOME)
         await here.until_gone()
 
@@ -380,4 +383,5 @@ async def test_another_module_may_take_what_an_unmanaged_one_left(here: ModuleWo
         await here.until_gone()
         await here.manifest(ref, "two-module")
         await here.until(is_ready, "two-module")
-    await gone(here.client, MANIFESTS, "one-module", HOME)
+    left = (await here.client.list(MANIFESTS, HOME)).items
+    assert [obj["metadata"]["name"] for obj in left] == ["two-module"]

@@ -94,7 +94,8 @@ async def test_a_state_that_changes_is_reported_at_once(here: ModuleWorld) -> No
     async with here.controllers():
         await at_rest(here)
         await here.report_deployment("operator", "True", "ReplicaSetUpdated", "True")
-        await here.until(lambda obj: state(obj) == "Processing")
+        found = await here.until(lambda obj: state(obj) != "Ready")
+        assert state(found) == "Processing"
 
 
 async def test_an_object_that_no_watch_shows_is_restored_by_the_comparison(here: ModuleWorld) -> None:
@@ -103,7 +104,8 @@ async def test_an_object_that_no_watch_shows_is_restored_by_the_comparison(here:
     async with here.controllers():
         await here.until(is_ready)
         await here.inside.delete(CONFIG_MAPS, "one", MODULES)
-        await here.until_inside(CONFIG_MAPS, "one")
+        restored = await here.until_inside(CONFIG_MAPS, "one")
+        assert restored["data"] == {"a": "1"}
 
 
 async def test_a_cluster_that_was_made_again_gets_its_modules_again(here: ModuleWorld) -> None:
@@ -113,6 +115,7 @@ async def test_a_cluster_that_was_made_again_gets_its_modules_again(here: Module
         await here.until_at_rest()
         async with here.recreated() as inside:
             await here.restored(inside, "one", CONFIG_MAPS)
+            assert await inside.get(CONFIG_MAPS, "one", MODULES)
 
 
 async def test_another_cluster_behind_the_same_credential_ends_the_rest(here: ModuleWorld) -> None:
@@ -131,7 +134,8 @@ async def test_a_kyma_that_is_gone_ends_the_rest(here: ModuleWorld) -> None:
     async with here.controllers():
         await at_rest(here)
         await here.client.delete(KYMAS, "one", HOME)
-        await here.until(lambda obj: state(obj) == "Error")
+        found = await here.until(lambda obj: state(obj) != "Ready")
+        assert state(found) == "Error"
 
 
 async def test_a_cluster_cannot_disturb_the_modules_of_another(here: ModuleWorld) -> None:

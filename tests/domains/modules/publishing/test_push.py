@@ -71,7 +71,7 @@ def test_the_user_s_own_docker_config_is_used(
     content = orjson.loads(docker.read_bytes()) | {"credsStore": "desktop"}
     docker.write_bytes(orjson.dumps(content))
     monkeypatch.setenv("DOCKER_CONFIG", str(docker.parent))
-    folder.type("push", "-r", f"http://{registry.address}/prod")
+    assert "published " in folder.type("push", "-r", f"http://{registry.address}/prod").output
 
 
 def test_an_address_that_names_no_registry_is_refused(folder: ModuleFolder) -> None:
@@ -112,6 +112,7 @@ def test_a_range_that_leaves_the_version_out_makes_no_cycle(folder: ModuleFolder
     catalog(folder, "istio", "1.2.0", '[{"module":"hello","versions":"<1"}]')
     folder.write(dependencies=[{"module": "istio"}])
     folder.type("build", "--catalog", "catalog")
+    assert '[{"module":"istio"' in (folder.path / "template.yaml").read_text()
 
 
 def test_needs_that_the_catalog_lacks_are_warnings(folder: ModuleFolder) -> None:

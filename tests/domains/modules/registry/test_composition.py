@@ -7,6 +7,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+from structlog.testing import capture_logs
 
 from hortus.domains.modules.registry.composition import SecretAccess, open_registry
 from hortus.domains.modules.settings import RegistrySettings
@@ -20,7 +21,7 @@ NAMESPACE = "default"
 
 
 def settings(**changed: object) -> RegistrySettings:
-    known: dict[str, object] = {"host": "", "credentials": "registry", "path": "prod"}
+    known: dict[str, object] = {"host": "", "credentials": "registry", "path": "prod", "hosts": frozenset()}
     return RegistrySettings(**known | {"revalidation": 300.0, "cache_folder": ""} | changed)  # type: ignore[arg-type]
 
 
@@ -54,8 +55,12 @@ async def test_a_cache_that_cannot_be_used_is_left_out(server: TestServer, tmp_p
     async with Client.from_kubeconfig(server.kubeconfig) as client:
         manager = Manager(client)
         chosen = settings(host="http://localhost:5000", credentials="", cache_folder=str(tmp_path))
-        registry = open_registry(manager, chosen, client=client, namespace=NAMESPACE)
+        with capture_logs() as logs:
+            registry = open_registry(manager, chosen, client=client, namespace=NAMESPACE)
         await registry.close()
+    assert [(log["event"], log["folder"]) for log in logs] == [
+        ("layers of modules are not kept on disk", str(tmp_path))
+    ]
 
 
 async def test_an_address_that_names_no_registry_is_a_wrong_flag(server: TestServer) -> None:

@@ -16,6 +16,7 @@ from hortus.domains.modules.registry import (
     ModuleRegistry,
     ModuleSourceError,
     ReadingLimits,
+    connections,
     fixed,
 )
 from hortus.domains.modules.registry.reading import FAILURE_AGE
@@ -176,6 +177,29 @@ async def test_a_registry_that_is_down_is_no_fault_of_ours(running: Shelf, reade
         await reader.component(NAME, VERSION)
     assert caught.value.reason == "ModuleRegistryUnavailable"
     assert caught.value.after == 77.0
+
+
+async def test_a_registry_that_stays_silent_is_given_up(
+    running: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bad input: it takes the connection and never answers."""
+    monkeypatch.setattr(connections, "SILENCE", 0.1)
+    over = asyncio.Event()
+
+    async def silent(request: web.Request) -> web.StreamResponse:
+        await over.wait()
+        return web.Response(status=503)
+
+    running.registry.fault = silent
+    reader = ModuleRegistry(ReadingLimits(), fixed(running.access), cache=ArtifactCache(tmp_path / "slow"))
+    try:
+        with pytest.raises(ModuleSourceError) as caught:
+            await reader.component(NAME, VERSION)
+        assert caught.value.reason == "ModuleRegistryUnavailable"
+        assert NAME in caught.value.message
+    finally:
+        over.set()
+        await reader.close()
 
 
 async def test_a_lying_registry_is_found_out(running: Shelf, reader: ModuleRegistry) -> None:

@@ -5,84 +5,15 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import subprocess
-from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
-import pytest
-from tests.domains.modules.kyma.documents import release, template
-from tests.scenarios.running import hortus
+from tests.domains.modules.using.cluster import CONFIGMAPS, NAMESPACE, Cluster, istio
 
-from hortus.domains.modules.names import MANAGED_BY_KYMA, Label
-from hortus.domains.modules.types import (
-    KYMAS,
-    MODULE_RELEASE_METAS,
-    MODULE_TEMPLATES,
-    Kyma,
-    Manifest,
-    ModuleReleaseMeta,
-    ModuleTemplate,
-)
+from hortus.domains.modules.names import Label
+from hortus.domains.modules.types import KYMAS
 from hortus.engine.kubeconfigs import SECRETS
-from hortus.kube import Client
-from hortus.kube.objects import Object, Resource
-from hortus.schema import encode
-from hortus.testing.apiserver import TestServer, running_apiserver
-from hortus.testing.clusters import install
-from hortus.testing.waiting import wait_for
 
-NAMESPACE = "kyma-system"
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
-CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
 HOSTILE = "\x1b[2Jred\u202e; rm -rf /"
-
-
-class Cluster:
-    """A cluster with a Kyma and a catalog."""
-
-    def __init__(self, server: TestServer, client: Client) -> None:
-        self.server = server
-        self.client = client
-
-    async def typed(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return await asyncio.to_thread(hortus, "--kubeconfig", str(self.server.kubeconfig), "module", *words)
-
-    async def report(self, *modules: dict[str, Any]) -> None:
-        status = {"status": {"state": "Ready", "modules": list(modules)}}
-        await self.client.patch(KYMAS, "default", status, NAMESPACE, subresource="status")
-
-    async def until_listed(self, says: Any) -> list[Object]:
-        found = await wait_for(self.client, KYMAS, "default", NAMESPACE, until=lambda one: says(_modules(one)))
-        return _modules(found)
-
-
-def _modules(kyma: Object) -> list[Object]:
-    return list(kyma["spec"].get("modules") or [])
-
-
-@pytest.fixture
-async def here() -> AsyncIterator[Cluster]:
-    async with running_apiserver() as server, Client.from_kubeconfig(server.kubeconfig) as client:
-        await install(client, Kyma, Manifest, ModuleReleaseMeta, ModuleTemplate)
-        for name in (NAMESPACE, "kcp-system"):
-            await client.create(NAMESPACES, {"metadata": {"name": name}})
-        kyma = {"metadata": {"name": "default", "namespace": NAMESPACE}, "spec": {"channel": "regular"}}
-        await client.create(KYMAS, {"apiVersion": KYMAS.api_version, "kind": "Kyma", **kyma})
-        copied = {Label.MANAGED_BY: MANAGED_BY_KYMA}
-        offered = encode(release("istio", {"regular": "1.0.0", "fast": "1.1.0"}))
-        offered["metadata"]["namespace"] = NAMESPACE
-        await client.create(MODULE_RELEASE_METAS, offered)
-        for version in ("1.0.0", "1.1.0"):
-            found = encode(template("istio", version, labels=copied))
-            found["spec"]["descriptor"] = {}
-            found["metadata"]["namespace"] = NAMESPACE
-            await client.create(MODULE_TEMPLATES, found)
-        yield Cluster(server, client)
-
-
-def istio(state: str, **fields: Any) -> dict[str, Any]:
-    return {"name": "istio", "state": state, "version": "1.0.0", "channel": "regular", **fields}
 
 
 async def test_a_module_is_offered_added_listed_and_removed(here: Cluster) -> None:
@@ -153,7 +84,7 @@ async def test_resources_of_a_file_are_created_once_the_module_is_installed(here
     assert entry["customResourcePolicy"] == "Ignore"
     assert (await here.client.list(CONFIGMAPS, "default", fields="metadata.name=sample")).items == []
     await here.report(istio("Warning", message="slow"))
-    assert "ConfigMap default/sample applied" in (await adding).stdout
+    assert "ConfigMap default/sample created" in (await adding).stdout
     assert (await here.client.get(CONFIGMAPS, "sample", "default"))["metadata"]["name"] == "sample"
 
 

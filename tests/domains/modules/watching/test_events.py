@@ -65,6 +65,22 @@ async def test_a_flood_of_events_is_two_reconciles_in_a_second() -> None:
     assert len(replica.queued) == 3
 
 
+async def test_clusters_that_all_report_at_once_are_forgotten_when_their_second_is_over() -> None:
+    clock = FakeClock()
+    replica = Replica(clock)
+    kymas = [ObjectKey("kcp-system", f"kyma-{number}") for number in range(5000)]
+    for kyma in kymas:
+        replica.router.accept(kyma, is_probe=False)
+        replica.router.accept(kyma, is_probe=False)
+    assert replica.queued == kymas
+    assert replica.router.paced == 5000
+    await clock.advance(SPACING)
+    assert replica.queued == kymas * 2
+    await clock.advance(SPACING)
+    replica.router.accept(KYMA, is_probe=False)
+    assert replica.router.paced == 1
+
+
 async def test_an_event_at_another_replica_reaches_the_owner_by_an_annotation() -> None:
     clock = FakeClock()
     other, owner = Replica(clock, holds=False), Replica(clock)

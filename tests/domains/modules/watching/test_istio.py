@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 from tests.domains.modules.watching.certificates import authority
 from tests.domains.modules.watching.world import World, started_world, watcher
+from tests.waiting import until
 
 from hortus.domains.modules.types import WATCHERS
 from hortus.domains.modules.watching.authorities import IssuedPair, issued_client
@@ -38,7 +38,7 @@ DNS_NAMES = [
 ]
 
 
-def _crd(resource: Resource) -> Object:
+def definition(resource: Resource) -> Object:
     """A definition of a foreign kind, which keeps all fields."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {
@@ -85,7 +85,7 @@ def secret(name: str, pair: IssuedPair, ca: bytes, **metadata: Any) -> Object:
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     async with started_world(tmp_path) as made:
         for resource in (GATEWAYS, VIRTUAL_SERVICES, CERT_MANAGER_CERTIFICATES, GARDENER_CERTIFICATES):
-            await made.control.create(CRDS, _crd(resource))
+            await made.control.create(CRDS, definition(resource))
             await wait_for(
                 made.control,
                 CRDS,
@@ -164,9 +164,7 @@ async def test_a_watcher_that_cannot_be_routed_is_in_error(world: World, spec: d
         await world.control.create(WATCHERS, watcher(**spec))
         found = await wait_for(world.control, WATCHERS, "watcher", "kcp-system", until=_state("Error"))
         assert found["status"]["conditions"][0]["message"] == "VirtualService is not configured"
-        async with asyncio.timeout(60):
-            while reason not in await world.event_reasons():
-                await asyncio.sleep(0.02)
+        assert (await world.reported(reason))["type"] == "Warning"
         if not spec:
             await world.control.create(GATEWAYS, gateway(("a.example.org", 443)))
             await wait_for(world.control, WATCHERS, "watcher", "kcp-system", until=_state("Ready"))
@@ -278,8 +276,7 @@ async def test_a_gateway_that_was_set_up_by_the_go_system_is_continued(world: Wo
         SECRETS, secret("klm-istio-gateway", root, root.certificate, annotations={"caAddedToBundleAt": since})
     )
     async with world.watching():
-        async with asyncio.timeout(60):
-            while world.metric("lifecycle_mgr_gateway_secret_server_cert_close_to_expiry") != 1:
-                await asyncio.sleep(0.02)  # the certificate of the test ends within the hour
+        # The certificate of the test ends within the hour.
+        await until(lambda: world.metric("lifecycle_mgr_gateway_secret_server_cert_close_to_expiry") == 1)
     found = await world.control.get(SECRETS, "klm-istio-gateway", "istio-system")
     assert found["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]

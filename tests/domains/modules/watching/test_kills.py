@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import pytest
-from tests.domains.modules.watching.world import DIRECT, KEY, PATIENCE, World, started_world, watcher
+from tests.domains.modules.watching.world import DIRECT, KEY, World, started_world, watcher
+from tests.waiting import until
 
 from hortus.domains.modules.types import WATCHERS
 from hortus.domains.modules.watching.webhook import DEPLOYMENTS, identities
@@ -100,9 +101,7 @@ class KillableWorld:
     async def until_certificate_gone(self) -> None:
         """Returns when the process has seen that the Secret is deleted."""
         authority = self.world.parts.installer._authority
-        async with asyncio.timeout(PATIENCE):
-            while authority.agent("kyma-1-webhook-tls") is not None:
-                await asyncio.sleep(0.005)
+        await until(lambda: authority.agent("kyma-1-webhook-tls") is None)
 
     async def objects(self) -> dict[str, Object]:
         """The objects in the cluster, without what differs from one certificate to the next."""

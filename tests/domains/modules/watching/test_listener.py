@@ -14,6 +14,7 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 from tests.domains.modules.watching.certificates import DOMAIN, HOUR, RUNTIME, authority, client, nameless
+from tests.waiting import until
 
 from hortus.domains.modules.types import Kyma
 from hortus.domains.modules.watching.authorities import IssuedPair, issued_client
@@ -260,8 +261,7 @@ async def test_one_sender_cannot_take_all_places(world: Listening) -> None:
             connection = socket.create_connection(("127.0.0.1", world.listener.port))
             slow.append(connection)
             await asyncio.to_thread(connection.sendall, head)
-        while world.count("watcher_listener_inflight_requests") < MOST_OF_SENDER:
-            await asyncio.sleep(0.01)
+        await until(lambda: world.count("watcher_listener_inflight_requests") == MOST_OF_SENDER)
         async with (
             aiohttp.ClientSession() as session,
             session.post(
@@ -288,7 +288,7 @@ async def _direct(world: Listening, pair: IssuedPair | None) -> int:
     url = f"https://127.0.0.1:{world.listener.port}{PATH}"
     async with (
         aiohttp.ClientSession() as session,
-        # The header means nothing here: whoever connects could write it.
+        # The header proves nothing here: any client could write it.
         session.post(
             url, data=EVENT, ssl=context, headers={"X-Forwarded-Client-Cert": forwarded(client(world.ca).certificate)}
         ) as answer,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from typing import Any
+
+from tests.domains.modules.watching.contract import of_contract
 
 from hortus.domains.modules.types import WatchedResource, Watcher, WatcherGateway, WatcherService, WatcherSpec
 from hortus.domains.modules.watching.settings import AgentImage
 from hortus.domains.modules.watching.webhook import AgentFacts, Material, configuration, identities, resources
-from hortus.kube import yaml
 from hortus.schema import ObjectMeta
 
 IMAGE = AgentImage("example.org/runtime-watcher:1.2.3", "200Mi", "0.1", "", is_hortus=False)
@@ -35,27 +35,9 @@ def watcher(
     )
 
 
-def _of_contract(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    """The objects of the file, with the changes that the contract names."""
-    found = {}
-    for obj in yaml.load_all((folder / "klm/watcher/skr-webhook-resources.yaml").read_text()):
-        metadata = obj["metadata"]
-        metadata.setdefault("labels", {})["operator.kyma-project.io/managed-by"] = "kyma"
-        if obj["kind"] != "PriorityClass":
-            metadata["namespace"] = "kyma-system"
-        if obj["kind"] == "Deployment":
-            template = obj["spec"]["template"]
-            template["metadata"]["labels"]["operator.kyma-project.io/pod-restart-trigger"] = "4711"
-            container = template["spec"]["containers"][0]
-            container["image"] = IMAGE.reference
-            next(one for one in container["env"] if one["name"] == "KCP_ADDR")["value"] = FACTS.address
-        found[obj["kind"], metadata["name"]] = obj
-    return found
-
-
 def test_the_objects_equal_those_of_the_contract(upstream: Path) -> None:
     """2.4: two Services, PriorityClass, Deployment, four NetworkPolicies."""
-    expected = _of_contract(upstream)
+    expected = of_contract(upstream, image=IMAGE.reference, address=FACTS.address, trigger=FACTS.restart_trigger)
     found = {(one.resource.kind, one.name): one.object for one in resources(FACTS, MATERIAL, [])}
     assert {key: found[key] for key in expected} == expected
     assert set(found) - set(expected) == {

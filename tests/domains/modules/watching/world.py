@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 from prometheus_client import CollectorRegistry
+from tests.waiting import until
 
 from hortus.cli.flags import FLAGS
 from hortus.domains.modules.types import KYMAS, Kyma, Watcher
@@ -52,13 +53,15 @@ DIRECT = ("--cert-management=self", "--watcher-listener-address=127.0.0.1:1", "-
 
 
 class Requests:
-    """The requests to the managed cluster, by method."""
+    """The requests to one cluster, by method; `on_answer` is called with each."""
 
     def __init__(self) -> None:
         self.methods: Counter[str] = Counter()
+        self.on_answer: Callable[..., None] = lambda method: None
 
     def answered(self, method: str, host: str, code: str, seconds: float) -> None:
         self.methods[method] += 1
+        self.on_answer(method)
 
 
 class Recorder:
@@ -80,6 +83,8 @@ class World:
         self.control = control
         self.remote = remote
         self.requests = requests
+        self.control_requests = Requests()
+        """Those of the controllers to the control plane."""
         self.clock = FakeClock(now=time.time())
         self.registry = CollectorRegistry()
         self.recorder = Recorder()
@@ -128,7 +133,8 @@ class World:
             binding = {"metadata": metadata, "roleRef": role, "subjects": [subject]}
             await self.control.apply(ROLE_BINDINGS, binding, field_manager="test")
         account = Impersonation(user=ACCOUNT, groups=("system:authenticated",))
-        return Client(msgspec.structs.replace(self.control.access, impersonate=account))
+        access = msgspec.structs.replace(self.control.access, impersonate=account)
+        return Client(access, observer=self.control_requests)
 
     async def install(self) -> InstallState:
         """One reconcile of the Kyma, as far as the watcher goes."""
@@ -136,11 +142,15 @@ class World:
         return await self.parts.installer.install(found, self.remote)
 
     async def until(self, holds: Callable[[InstallState], bool]) -> InstallState:
-        """Repeats the reconcile until its state is as wanted."""
-        async with asyncio.timeout(PATIENCE):
-            while not holds(state := await self.install()):
-                await asyncio.sleep(0.02)
-        return state
+        """Repeats the reconcile until its state is as wanted: the caches that it reads follow the two servers."""
+
+        async def wanted() -> InstallState | None:
+            state = await self.install()
+            return state if holds(state) else None
+
+        found = await until(wanted)
+        assert found is not None
+        return found
 
     async def installed(self) -> InstallState:
         """Installs the watcher, whose Deployment the cluster runs at once."""
@@ -189,17 +199,18 @@ class World:
         return {variable: str(self.folder / name) for variable, name in names.items()}
 
     async def listener_port(self) -> int:
-        assert self.parts.listener is not None
-        while not self.parts.listener.port:
-            await asyncio.sleep(0.01)
-        return self.parts.listener.port
+        listener = self.parts.listener
+        assert listener is not None
+        return await until(lambda: listener.port)
 
     async def reconciled(self) -> ObjectKey:
         """The next Kyma that an event reconciles; time passes, since one Kyma is not reconciled twice in a second."""
-        async with asyncio.timeout(PATIENCE):
-            while self.recorder.keys.empty():
-                await self.clock.advance(SPACING)
-                await asyncio.sleep(0.01)
+
+        async def waits() -> bool:
+            await self.clock.advance(SPACING)
+            return not self.recorder.keys.empty()
+
+        await until(waits)
         return self.recorder.keys.get_nowait()
 
     async def edit_remote(self, channel: str) -> None:
@@ -209,8 +220,13 @@ class World:
     async def gateway(self) -> TlsSecret:
         return read_tls(await self.control.get(SECRETS, "klm-istio-gateway", "istio-system"))
 
-    async def event_reasons(self) -> set[str]:
-        return {one["reason"] for one in (await self.control.list(EVENTS, "kcp-system")).items}
+    async def reported(self, reason: str) -> Object:
+        """The first event with that reason, as soon as there is one."""
+        async with asyncio.timeout(PATIENCE), self.control.watch(EVENTS, "kcp-system") as events:
+            async for event in events:
+                if event.type != "BOOKMARK" and event.object["reason"] == reason:
+                    return event.object
+        raise AssertionError("the watch ended")
 
     def metric(self, name: str, **labels: str) -> float:
         return self.registry.get_sample_value(name, labels) or 0.0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from hortus.domains.modules.commands.places import alias
 from hortus.terminal import CommandError, CommandGroup, Connect, OutputFormat, output_formats, run, together
 
 if TYPE_CHECKING:
@@ -161,6 +162,8 @@ def _register_build(module: CommandGroup, connect: Connect) -> None:
         hortus module build --channel regular --output-directory ctf
         """
         run(_build(connect, _Request(**given), output, output_constructor_file, output_directory))
+
+    alias(module, build, "create")
 
 
 def _register_push(module: CommandGroup, connect: Connect) -> None:

@@ -11,9 +11,9 @@ from hortus.domains.modules.kinds.shared import (
     OperationRecord,
     PolicyField,
     StateField,
-    former_warning,
+    former_kind,
 )
-from hortus.domains.modules.names import FORMER_VERSION, GROUP, VERSION, CustomResourcePolicy, State
+from hortus.domains.modules.names import GROUP, VERSION, CustomResourcePolicy, State
 from hortus.kube.objects import Resource
 from hortus.schema import Column, Condition, Default, Fields, Format, Kind, ListMap, kind
 
@@ -177,15 +177,7 @@ class FormerKymaStatus(KymaStatus, frozen=True):
     """The modules."""
 
 
-@kind(
-    group=GROUP,
-    version=FORMER_VERSION,
-    name="Kyma",
-    status=True,
-    served=False,
-    deprecation=former_warning("Kyma"),
-    columns=_COLUMNS,
-)
+@former_kind("Kyma", columns=_COLUMNS)
 class FormerKyma(Kind, frozen=True):
     """The modules of one cluster."""
 

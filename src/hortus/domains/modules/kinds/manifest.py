@@ -11,13 +11,17 @@ from hortus.domains.modules.kinds.shared import (
     PolicyField,
     Selector,
     StateField,
-    former_warning,
+    former_kind,
 )
-from hortus.domains.modules.names import FORMER_VERSION, GROUP, VERSION, CustomResourcePolicy, State
+from hortus.domains.modules.names import GROUP, VERSION, CustomResourcePolicy, State
 from hortus.kube.objects import Object, Resource
 from hortus.schema import Atomic, Column, Condition, Fields, Kind, ListMap, Nullable, PreserveUnknown, Values, kind
 
 CONFIG_TYPES: Final = ("helm-chart", "oci-ref", "kustomize", "")
+LINKED: Final = "linked"
+"""Type of an install source that is a file behind an address."""
+EXTERNAL: Final = "external"
+"""Type of an install source without objects: others install the operator of the module."""
 _COLUMNS = (Column("State", ".status.state"), Column("Age", ".metadata.creationTimestamp", "date"))
 
 
@@ -116,15 +120,7 @@ class ManifestStatus(Fields, frozen=True):
     """The objects of the module on the cluster."""
 
 
-@kind(
-    group=GROUP,
-    version=FORMER_VERSION,
-    name="Manifest",
-    status=True,
-    served=False,
-    deprecation=former_warning("Manifest"),
-    columns=_COLUMNS,
-)
+@former_kind("Manifest", columns=_COLUMNS)
 class FormerManifest(Kind, frozen=True):
     """One module on one cluster."""
 

@@ -13,13 +13,15 @@ from hortus.domains.modules.kinds.shared import (
     EmbeddedObject,
     ModuleManager,
     StateField,
-    former_warning,
+    former_kind,
 )
-from hortus.domains.modules.names import FORMER_VERSION, GROUP, VERSION
+from hortus.domains.modules.names import GROUP, VERSION
 from hortus.kube.objects import Object, Resource
 from hortus.schema import Column, Fields, Format, Kind, ListMap, PreserveUnknown, Values, kind
 
 _Channel = Annotated[str, Meta(max_length=32, pattern="^$|^[a-z]{3,}$")]
+RAW_MANIFEST: Final = "rawManifest"
+"""The resource that links to the objects of the module."""
 _COLUMNS = (Column("Age", ".metadata.creationTimestamp", "date"),)
 
 
@@ -113,15 +115,7 @@ class ModuleTemplateSpec(Fields, frozen=True):
     """Deprecated; has no effect."""
 
 
-@kind(
-    group=GROUP,
-    version=FORMER_VERSION,
-    name="ModuleTemplate",
-    short_names=("mt",),
-    served=False,
-    deprecation=former_warning("ModuleTemplate"),
-    columns=_COLUMNS,
-)
+@former_kind("ModuleTemplate", columns=_COLUMNS, status=False, short_names=("mt",))
 class FormerModuleTemplate(Kind, frozen=True):
     """One version of a module."""
 

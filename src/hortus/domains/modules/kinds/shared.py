@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from collections.abc import Callable
+from typing import Annotated, Final, TypeVar
 
-from hortus.domains.modules.names import FORMER_VERSION, VERSION, CustomResourcePolicy, State
+from hortus.domains.modules.names import FORMER_VERSION, GROUP, VERSION, CustomResourcePolicy, State
 from hortus.kube.objects import Object
-from hortus.schema import Atomic, EmbeddedResource, Fields, Format, PreserveUnknown, Shape, Values
+from hortus.schema import (
+    Atomic,
+    Column,
+    EmbeddedResource,
+    Fields,
+    Format,
+    Kind,
+    PreserveUnknown,
+    Shape,
+    Values,
+    kind,
+)
 
+K = TypeVar("K", bound=Kind)
 StateField = Annotated[str, Values(*(state.value for state in State))]
 PolicyField = Annotated[str, Values(*(policy.value for policy in CustomResourcePolicy))]
 MODULE_NAME_PATTERN: Final = r"^([a-z]{3,}(-[a-z]{3,})*)?$"
@@ -15,9 +28,20 @@ VERSION_PATTERN: Final = r"^((0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[a-zA-Z-]
 CHANNEL_PATTERN: Final = "^[a-z]+$"
 
 
-def former_warning(kind: str) -> str:
-    """The warning of the version of a kind that is in its CRD and not served any more."""
-    return f"kyma-project.io/{FORMER_VERSION} {kind} is deprecated. Use {VERSION} instead."
+def former_kind(
+    name: str, *, columns: tuple[Column, ...], status: bool = True, short_names: tuple[str, ...] = ()
+) -> Callable[[type[K]], type[K]]:
+    """Declare a struct as the version of a kind that is in its CRD and not served any more."""
+    return kind(
+        group=GROUP,
+        version=FORMER_VERSION,
+        name=name,
+        short_names=short_names,
+        status=status,
+        served=False,
+        deprecation=f"kyma-project.io/{FORMER_VERSION} {name} is deprecated. Use {VERSION} instead.",
+        columns=columns,
+    )
 
 
 class SelectorRequirement(Fields, frozen=True):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Final
 
-from hortus.domains.modules.kinds.shared import Selector, StateField, former_warning
-from hortus.domains.modules.names import FORMER_VERSION, GROUP, VERSION, State
+from hortus.domains.modules.kinds.shared import Selector, StateField, former_kind
+from hortus.domains.modules.names import GROUP, VERSION, State
 from hortus.kube.objects import Resource
 from hortus.schema import Column, Condition, Fields, Format, Kind, ListMap, Values, kind
 
@@ -76,15 +76,7 @@ class WatcherStatus(Fields, frozen=True):
     """Is not written."""
 
 
-@kind(
-    group=GROUP,
-    version=FORMER_VERSION,
-    name="Watcher",
-    status=True,
-    served=False,
-    deprecation=former_warning("Watcher"),
-    columns=_COLUMNS,
-)
+@former_kind("Watcher", columns=_COLUMNS)
 class FormerWatcher(Kind, frozen=True):
     """Objects of all clusters whose changes are reported to one controller."""
 

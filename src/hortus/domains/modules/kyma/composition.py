@@ -9,15 +9,18 @@ from typing import Any, Final, NamedTuple
 import structlog
 from prometheus_client import Gauge
 
+from hortus.domains.modules.central.configurations import CentralConfigurations, central_configurations
 from hortus.domains.modules.clusters import SECRET_SELECTOR, KymaClusters
 from hortus.domains.modules.kyma.catalog import ModuleCatalog
 from hortus.domains.modules.kyma.changes import MODULE, WAITS
 from hortus.domains.modules.kyma.controller import KymaController
-from hortus.domains.modules.kyma.copies import ClusterCopies, CopySet
-from hortus.domains.modules.kyma.deletion import KymaDeletion
-from hortus.domains.modules.kyma.documents import CRDS, crd_copies, secret_copy, with_change_time
+from hortus.domains.modules.kyma.copied import CopiedCrds, PullSecret
+from hortus.domains.modules.kyma.copies import ClusterCopies
+from hortus.domains.modules.kyma.deletion import ClusterWay, KymaDeletion
+from hortus.domains.modules.kyma.documents import with_change_time
 from hortus.domains.modules.kyma.fanout import BY_CLUSTER, ReleaseChanges, index, kymas_of_template, spread_of
 from hortus.domains.modules.kyma.holding import UpgradeHolding
+from hortus.domains.modules.kyma.incluster import InClusterKymaController
 from hortus.domains.modules.kyma.mandatory import (
     MandatoryChanges,
     MandatoryDeletion,
@@ -25,8 +28,8 @@ from hortus.domains.modules.kyma.mandatory import (
     mandatory_kyma,
 )
 from hortus.domains.modules.kyma.metrics import KymaMetrics
-from hortus.domains.modules.kyma.modules import KymaModules
-from hortus.domains.modules.kyma.remote import COPIED_CRDS, RemoteKymas
+from hortus.domains.modules.kyma.modules import KymaModules, manifest_matters
+from hortus.domains.modules.kyma.remote import RemoteKymas
 from hortus.domains.modules.kyma.resolution import ModuleTerms
 from hortus.domains.modules.kyma.seams import Agents, Components
 from hortus.domains.modules.kyma.windows import MaintenancePolicy, WindowPolicyError
@@ -41,13 +44,10 @@ from hortus.domains.modules.types import (
     Manifest,
 )
 from hortus.engine import (
-    Actor,
-    Backoff,
     Cache,
     EventRecorder,
     Manager,
     Source,
-    StepError,
     TypedCache,
     Watch,
     generation_changed,
@@ -64,14 +64,12 @@ from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.remote import SECRETS, KubeconfigRef, RemotePool, RemoteStates
 from hortus.engine.rollouts import RolloutGate
 from hortus.kube import Client
-from hortus.kube.objects import Object, ObjectKey, Resource
+from hortus.kube.objects import ObjectKey, Resource
 
 NAME: Final = "kyma"
-MANDATORY: Final = "mandatory-module"
+MANDATORY: Final = "mandatory-module-installation"
 MANDATORY_DELETION: Final = "mandatory-module-deletion"
 """Names of the controllers in metrics, logs and events."""
-BACKOFF: Final = Backoff(first=5.0, cap=30.0)
-"""failure-base-delay and failure-max-delay of the Go system."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -105,10 +103,32 @@ def clusters_of(manager: Manager, pool: RemotePool, namespace: str) -> KymaClust
 
 
 class _Parts(NamedTuple):
+    """The parts that the controllers of Kymas and of mandatory modules share."""
+
+    manager: Manager
+    client: Client
+    """The control plane."""
+    namespace: str
+    components: Components
+    agents: Agents
+    leftovers: LeftoverRecorder
+    requeues: RequeueMetrics
+    gate: RolloutGate
+    settings: Settings
     caches: KymaCaches
     catalog: ModuleCatalog
     metrics: KymaMetrics
-    settings: Settings
+    central: CentralConfigurations
+
+
+class _ClusterParts(NamedTuple):
+    """The parts that read and copy in the clusters of Kymas."""
+
+    clusters: KymaClusters
+    remotes: RemoteKymas
+    copies: ClusterCopies
+    crds: CopiedCrds
+    secret: PullSecret | None
 
 
 def add_controllers(
@@ -129,6 +149,57 @@ def add_controllers(
 
     `sources` bring further Kymas to reconcile, such as events of agents.
     """
+    parts = _parts(manager, client, namespace, components, agents, leftovers, requeues, gate, settings)
+    _add_mandatory(parts)
+    inside = _cluster_parts(parts, clusters)
+    modules = _modules(parts)
+    deletion = _deletion(parts, modules, ClusterWay(clusters, inside.remotes))
+    for shed in (inside.remotes.shed, inside.copies.shed):
+        manager.on_handover(shed)
+    reconciler = _kyma_controller(parts, inside, modules, deletion)
+    _run(parts, reconciler, [*_cluster_sources(parts, inside), *sources])
+    return reconciler
+
+
+def add_own_controllers(
+    manager: Manager,
+    *,
+    client: Client,
+    namespace: str,
+    components: Components,
+    agents: Agents,
+    leftovers: LeftoverRecorder,
+    requeues: RequeueMetrics,
+    gate: RolloutGate,
+    settings: Settings,
+) -> InClusterKymaController:
+    """Add the controllers of the in-cluster form, in which `client` is the one cluster."""
+    parts = _parts(manager, client, namespace, components, agents, leftovers, requeues, gate, settings)
+    _add_mandatory(parts)
+    modules = _modules(parts)
+    reconciler = InClusterKymaController(
+        _wiring(parts, InClusterKymaController, parts.caches.kymas, NAME),
+        modules=modules,
+        deletion=_deletion(parts, modules, None),
+        metrics=parts.metrics,
+        requeues=requeues,
+        requeue=settings.kyma.requeue,
+    )
+    _run(parts, reconciler, _control_sources(parts))
+    return reconciler
+
+
+def _parts(
+    manager: Manager,
+    client: Client,
+    namespace: str,
+    components: Components,
+    agents: Agents,
+    leftovers: LeftoverRecorder,
+    requeues: RequeueMetrics,
+    gate: RolloutGate,
+    settings: Settings,
+) -> _Parts:
     caches = caches_of(manager, namespace)
     catalog = ModuleCatalog(
         caches.releases,
@@ -136,117 +207,146 @@ def add_controllers(
         restricted=settings.kyma.restricted,
         sync_namespace=settings.sync_namespace,
     )
-    parts = _Parts(caches, catalog, KymaMetrics(manager.registry), settings)
-    manager.on_handover(parts.metrics.shed)
+    metrics = KymaMetrics(manager.registry)
+    manager.on_handover(metrics.shed)
     index(TypedCache(Kyma, caches.kymas))
-    _add_mandatory(manager, client, parts, components)
-    return _add_kyma(
+    return _Parts(
         manager,
         client,
-        parts,
-        namespace=namespace,
-        clusters=clusters,
-        components=components,
-        agents=agents,
-        leftovers=leftovers,
-        requeues=requeues,
-        gate=gate,
-        sources=sources,
+        namespace,
+        components,
+        agents,
+        leftovers,
+        requeues,
+        gate,
+        settings,
+        caches,
+        catalog,
+        metrics,
+        central_configurations(manager, namespace, settings),
     )
 
 
-def _add_kyma(
-    manager: Manager,
-    client: Client,
-    parts: _Parts,
-    *,
-    namespace: str,
-    clusters: KymaClusters,
-    components: Components,
-    agents: Agents,
-    leftovers: LeftoverRecorder,
-    requeues: RequeueMetrics,
-    gate: RolloutGate,
-    sources: Sequence[Source],
-) -> KymaController:
-    caches, catalog, metrics, settings = parts
-    remotes = RemoteKymas(clusters, namespace=settings.sync_namespace)
+def _cluster_parts(parts: _Parts, clusters: KymaClusters) -> _ClusterParts:
+    manager, settings = parts.manager, parts.settings
     copies = ClusterCopies(manager.clock, period=settings.kyma.comparison, spread=lambda key: spread_of(*key))
     clusters.pool.on_recreated(lambda place: _recreated(copies, clusters, place))
-    modules = KymaModules(
+    return _ClusterParts(
+        clusters,
+        RemoteKymas(clusters, namespace=settings.sync_namespace),
+        copies,
+        CopiedCrds(manager),
+        PullSecret(manager, parts.namespace, settings) if settings.pull_secret else None,
+    )
+
+
+def _modules(parts: _Parts) -> KymaModules:
+    client, caches, catalog, settings = parts.client, parts.caches, parts.catalog, parts.settings
+    return KymaModules(
         client,
         manifests=TypedCache(Manifest, caches.manifests),
         catalog=catalog,
-        components=components,
-        holding=UpgradeHolding(client, caches.manifests, catalog, gate, longest=settings.kyma.rollout_delay),
-        terms=ModuleTerms(settings.kyma.restricted, _windows(manager, settings)),
+        components=parts.components,
+        holding=UpgradeHolding(client, caches.manifests, catalog, parts.gate, longest=settings.kyma.rollout_delay),
+        terms=ModuleTerms(
+            settings.kyma.restricted, _windows(parts.manager, settings), downgrades=settings.kyma.downgrades
+        ),
         sync_namespace=settings.sync_namespace,
+        central=parts.central,
     )
+
+
+def _deletion(parts: _Parts, modules: KymaModules, way: ClusterWay | None) -> KymaDeletion:
     deletion = KymaDeletion(
-        clusters=clusters,
-        remotes=remotes,
+        way=way,
         modules=modules,
-        agents=agents,
-        metrics=metrics,
-        requeues=requeues,
-        leftovers=leftovers,
-        detach_after=settings.kyma.detach_after,
+        agents=parts.agents,
+        metrics=parts.metrics,
+        requeues=parts.requeues,
+        leftovers=parts.leftovers,
+        detach_after=parts.settings.kyma.detach_after,
     )
-    secret = PullSecret(manager, namespace, settings) if settings.pull_secret else None
-    crds = CopiedCrds(manager)
-    reconciler = KymaController(
-        _wiring(manager, KymaController, client, caches.kymas, NAME),
-        clusters=clusters,
-        remotes=remotes,
-        copies=copies,
-        catalog=catalog,
+    parts.manager.on_handover(deletion.shed)
+    return deletion
+
+
+def _kyma_controller(
+    parts: _Parts, inside: _ClusterParts, modules: KymaModules, deletion: KymaDeletion
+) -> KymaController:
+    settings = parts.settings.kyma
+    return KymaController(
+        _wiring(parts, KymaController, parts.caches.kymas, NAME),
+        clusters=inside.clusters,
+        remotes=inside.remotes,
+        copies=inside.copies,
+        catalog=parts.catalog,
         modules=modules,
-        agents=agents,
+        agents=parts.agents,
         deletion=deletion,
-        metrics=metrics,
-        requeues=requeues,
-        crds=crds.copies,
-        pull_secret=secret.copies if secret is not None else None,
-        requeue=settings.kyma.requeue,
-        windows_from_remote=settings.kyma.windows_from_cluster,
+        metrics=parts.metrics,
+        requeues=parts.requeues,
+        crds=inside.crds.copies,
+        pull_secret=inside.secret.copies if inside.secret is not None else None,
+        requeue=settings.requeue,
+        windows_from_remote=settings.windows_from_cluster,
     )
-    copied = [*crds.caches, *([secret.cache] if secret is not None else [])]
-    for shed in (remotes.shed, copies.shed, deletion.shed):
-        manager.on_handover(shed)
-    manager.controller(
-        NAME,
-        reconciler,
-        sources=[
-            # The objects that the initial reconciles read are listed first.
-            Watch(clusters.secrets, to=clusters.kymas_of),
-            *(Watch(cache, to=lambda found: list(caches.kymas)) for cache in copied),
-            Watch(caches.templates, to=kymas_of_template(caches.kymas), when=lambda change: not change.initial),
-            ReleaseChanges(caches.releases, caches.kymas, longest=settings.kyma.rollout_delay),
-            Watch(caches.manifests, to=to_owner(KYMAS)),
-            gate.source(
-                MODULE,
-                keys_of=lambda cluster: caches.kymas.keys_by(BY_CLUSTER, cluster),
-                waiting=lambda: _waiting(caches.manifests),
-            ),
-            Watch(caches.kymas, when=spec_or_metadata_changed),
-            remotes.watch,
-            RemoteStates(clusters.pool, to=remotes.kymas_at),
-            *sources,
-        ],
-        workers=settings.kyma.workers,
-        backoff=BACKOFF,
-    )
-    return reconciler
 
 
-def _add_mandatory(manager: Manager, client: Client, parts: _Parts, components: Components) -> None:
-    caches, catalog, metrics, settings = parts
+def _run(parts: _Parts, reconciler: KymaController | InClusterKymaController, sources: Sequence[Source]) -> None:
+    settings = parts.settings
+    parts.manager.controller(NAME, reconciler, sources=sources, workers=settings.kyma.workers, backoff=settings.backoff)
+
+
+def _cluster_sources(parts: _Parts, inside: _ClusterParts) -> list[Source]:
+    """The Kymas that a change in their clusters, of the way into them or of what is copied concerns."""
+    clusters, remotes, kymas = inside.clusters, inside.remotes, parts.caches.kymas
+    copied = [*inside.crds.caches, *([inside.secret.cache] if inside.secret is not None else [])]
+    return [
+        # The objects that the initial reconciles read are listed first.
+        Watch(clusters.secrets, to=clusters.kymas_of),
+        *(Watch(cache, to=lambda found: list(kymas)) for cache in copied),
+        *_control_sources(parts),
+        remotes.watch,
+        RemoteStates(clusters.pool, to=remotes.kymas_at),
+    ]
+
+
+def _control_sources(parts: _Parts) -> list[Source]:
+    """The Kymas that a change of the control plane's own objects concerns."""
+    caches = parts.caches
+    return [
+        Watch(caches.templates, to=kymas_of_template(caches.kymas), when=lambda change: not change.initial),
+        ReleaseChanges(
+            caches.releases,
+            caches.kymas,
+            longest=parts.settings.kyma.rollout_delay,
+            governs=lambda module: parts.gate.governs(MODULE, module),
+        ),
+        Watch(caches.manifests, to=to_owner(KYMAS), when=manifest_matters),
+        parts.gate.source(
+            MODULE,
+            keys_of=lambda cluster: caches.kymas.keys_by(BY_CLUSTER, cluster),
+            waiting=lambda: _waiting(caches.manifests),
+        ),
+        *_configured(parts),
+        Watch(caches.kymas, when=spec_or_metadata_changed),
+    ]
+
+
+def _configured(parts: _Parts) -> list[Source]:
+    """All Kymas, since a selector may match any, when central configuration changes."""
+    configurations, kymas = parts.central.cache, parts.caches.kymas
+    return [Watch(configurations, to=lambda found: list(kymas))] if configurations is not None else []
+
+
+def _add_mandatory(parts: _Parts) -> None:
+    manager, caches, settings = parts.manager, parts.caches, parts.settings
     installer = MandatoryInstaller(
-        _wiring(manager, MandatoryInstaller, client, caches.kymas, MANDATORY),
-        catalog=catalog,
-        components=components,
+        _wiring(parts, MandatoryInstaller, caches.kymas, MANDATORY),
+        catalog=parts.catalog,
+        components=parts.components,
         manifests=TypedCache(Manifest, caches.manifests),
-        metrics=metrics,
+        metrics=parts.metrics,
         settings=settings.kyma,
         sync_namespace=settings.sync_namespace,
     )
@@ -261,10 +361,15 @@ def _add_mandatory(manager: Manager, client: Client, parts: _Parts, components: 
             Watch(caches.kymas, when=generation_changed | labels_changed),
         ],
         workers=settings.kyma.mandatory_workers,
-        backoff=BACKOFF,
+        backoff=settings.backoff,
     )
+    _add_mandatory_deletion(parts)
+
+
+def _add_mandatory_deletion(parts: _Parts) -> None:
+    manager, caches, settings = parts.manager, parts.caches, parts.settings
     deletion = MandatoryDeletion(
-        _wiring(manager, MandatoryDeletion, client, caches.releases, MANDATORY_DELETION),
+        _wiring(parts, MandatoryDeletion, caches.releases, MANDATORY_DELETION),
         manifests=TypedCache(Manifest, caches.manifests),
         pause=settings.kyma.mandatory_deletion_requeue,
     )
@@ -276,13 +381,12 @@ def _add_mandatory(manager: Manager, client: Client, parts: _Parts, components: 
             Watch(caches.releases, when=spec_or_metadata_changed),
         ],
         workers=settings.kyma.mandatory_deletion_workers,
-        backoff=BACKOFF,
+        backoff=settings.backoff,
     )
 
 
-def _wiring(
-    manager: Manager, controller: type[KindController[Any]], client: Client, cache: Cache, name: str
-) -> Wiring[Any]:
+def _wiring(parts: _Parts, controller: type[KindController[Any]], cache: Cache, name: str) -> Wiring[Any]:
+    manager, client = parts.manager, parts.client
     events = EventRecorder(client, component=name, clock=manager.clock)
     manager.add_server(events)
     return Wiring(
@@ -326,55 +430,3 @@ def _windows(manager: Manager, settings: Settings) -> MaintenancePolicy | None:
         return None
     read_well.set(1)
     return policy
-
-
-class CopiedCrds:
-    """The CRDs that each cluster gets, as they are in the control plane."""
-
-    def __init__(self, manager: Manager) -> None:
-        self.caches = [
-            manager.cache(CRDS, fields=f"metadata.name={name}", transform=without_managed_fields)
-            for name in COPIED_CRDS
-        ]
-        self._known: tuple[list[Object], CopySet] | None = None
-
-    def copies(self) -> CopySet:
-        """The copies for a cluster. Raises StepError while a CRD is missing."""
-        found = [cache.get(ObjectKey("", name)) for name, cache in zip(COPIED_CRDS, self.caches, strict=True)]
-        crds = [crd for crd in found if crd is not None]
-        if len(crds) < len(COPIED_CRDS):
-            missing = ", ".join(name for name, crd in zip(COPIED_CRDS, found, strict=True) if crd is None)
-            raise StepError(
-                f"the control plane lacks the CRDs {missing}; install them", reason="CrdMissing", actor=Actor.OPERATOR
-            )
-        if self._known is None or any(old is not new for old, new in zip(self._known[0], crds, strict=True)):
-            self._known = crds, crd_copies(crds)
-        return self._known[1]
-
-
-class PullSecret:
-    """The Secret for pulling images that each cluster gets."""
-
-    def __init__(self, manager: Manager, namespace: str, settings: Settings) -> None:
-        self._key = ObjectKey(namespace, settings.pull_secret)
-        self._target = settings.sync_namespace
-        self.cache = manager.cache(
-            SECRETS,
-            namespace=namespace,
-            fields=f"metadata.name={settings.pull_secret}",
-            transform=without_managed_fields,
-        )
-        self._known: tuple[Object, CopySet] | None = None
-
-    def copies(self) -> CopySet:
-        """The copy for a cluster. Raises StepError while the Secret is missing."""
-        secret = self.cache.get(self._key)
-        if secret is None:
-            raise StepError(
-                f"Secret {self._key} of --skr-image-pull-secret does not exist; create it",
-                reason="PullSecretMissing",
-                actor=Actor.OPERATOR,
-            )
-        if self._known is None or self._known[0] is not secret:
-            self._known = secret, secret_copy(secret, SECRETS, self._target)
-        return self._known[1]

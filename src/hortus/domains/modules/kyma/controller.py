@@ -16,40 +16,30 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
-import msgspec
-
 from hortus.domains.modules.clusters import KymaClusters
 from hortus.domains.modules.kyma.catalog import ModuleCatalog
-from hortus.domains.modules.kyma.context import KymaContext, ModulesInError, Requeue
+from hortus.domains.modules.kyma.context import KymaContext, Requeue
 from hortus.domains.modules.kyma.copies import ClusterCopies, CopyErrors, CopySet
 from hortus.domains.modules.kyma.deletion import KymaDeletion
 from hortus.domains.modules.kyma.documents import first_remote, metadata_for, namespace_copy, status_patch
 from hortus.domains.modules.kyma.metrics import KymaMetrics
 from hortus.domains.modules.kyma.modules import KymaModules
+from hortus.domains.modules.kyma.reconciling import KymaReconciler
 from hortus.domains.modules.kyma.remote import RemoteKymas, effective
 from hortus.domains.modules.kyma.seams import Agents
 from hortus.domains.modules.kyma.status import (
-    OPERATION_READY,
-    OPERATION_STARTED,
-    OPERATION_WAITING,
     KymaCondition,
-    are_modules_ready,
-    kyma_state,
     mirrored,
     required_conditions,
 )
 from hortus.domains.modules.metrics import RequeueMetrics
 from hortus.domains.modules.names import (
-    MANAGED_BY_LIFECYCLE_MANAGER,
     FieldOwner,
-    Finalizer,
-    Label,
-    State,
 )
 from hortus.domains.modules.settings import Intervals
-from hortus.domains.modules.types import KYMAS, Kyma, ModuleStatus
-from hortus.engine import Applier, KindController, Result, StepError, Steps, Wiring, has_finalizer, metadata_of
-from hortus.kube.errors import AlreadyExists, KubeError, NotServed, Unauthorized
+from hortus.domains.modules.types import KYMAS, Kyma
+from hortus.engine import Applier, Result, StepError, Steps, Wiring, metadata_of
+from hortus.kube.errors import AlreadyExists, KubeError, NotServed
 from hortus.kube.objects import Object, ObjectKey
 
 SETTLING: Final = 1.0
@@ -57,12 +47,8 @@ SETTLING: Final = 1.0
 _FOREGROUND: Final = "foregroundDeletion"
 
 
-class KymaController(KindController[KymaContext]):
+class KymaController(KymaReconciler):
     """Reconciles one Kyma at a time; see the module's head."""
-
-    kind = Kyma
-    field_manager = FieldOwner.LIFECYCLE
-    applies_status = True
 
     def __init__(
         self,
@@ -83,24 +69,18 @@ class KymaController(KindController[KymaContext]):
         windows_from_remote: bool,
     ) -> None:
         """`crds` and `pull_secret` give what is copied to each cluster; they raise StepError."""
-        super().__init__(wiring)
+        super().__init__(
+            wiring, modules=modules, deletion=deletion, metrics=metrics, requeues=requeues, requeue=requeue
+        )
         self._clusters = clusters
         self._remotes = remotes
         self._copies = copies
         self._catalog = catalog
-        self._modules = modules
         self._agents = agents
-        self._deletion = deletion
-        self._metrics = metrics
-        self._requeues = requeues
         self._crds = crds
         self._pull_secret = pull_secret
-        self._requeue = requeue
         self._windows_from_remote = windows_from_remote
         self._namespace = namespace_copy(remotes.key.namespace)
-
-    def make_context(self, raw: Object) -> KymaContext:
-        return KymaContext(self.wiring, raw)
 
     def steps(self, context: KymaContext) -> Steps:
         return (
@@ -119,9 +99,6 @@ class KymaController(KindController[KymaContext]):
             self._rest,
         )
 
-    def finalize_steps(self, context: KymaContext) -> Steps:
-        return (self._deletion.step,) if has_finalizer(context.raw, Finalizer.KYMA) else ()
-
     async def gone(self, key: ObjectKey) -> Result | None:
         """Forget the Kyma, and delete its certificate."""
         self._remotes.leave(key)
@@ -133,29 +110,7 @@ class KymaController(KindController[KymaContext]):
             await self._agents.delete_certificate(key.name)
         return None
 
-    async def on_error(self, context: KymaContext, error: StepError | KubeError) -> StepError | None:
-        """Report a failure in the states of the contract, here and in the cluster; the queue tries again."""
-        unauthorized = isinstance(error, Unauthorized)
-        self._requeues.count(Requeue.UNAUTHORIZED if unauthorized else context.stage, "unexpected")
-        if isinstance(error, ModulesInError) or context.is_deleting:
-            return None
-        if context.stage == Requeue.CONTEXT and not unauthorized:
-            context.draft_modules([_failed(module, error) for module in context.object.status.modules])
-        self._draft(context, State.ERROR, str(error))
-        await context.checkpoint()
-        self._measure(context)
-        try:
-            await self._mirror_status(context)
-        except (KubeError, StepError) as problem:
-            context.warn("StatusSynchronization", problem)
-        return None
-
     # The steps.
-
-    async def _skip(self, context: KymaContext) -> Result | None:
-        if (context.object.metadata.labels.get(Label.SKIP_RECONCILIATION) or "").lower() == "true":
-            return Result(requeue_after=self._requeue.success)
-        return None
 
     async def _connect(self, context: KymaContext) -> None:
         context.stage = Requeue.CONTEXT
@@ -165,23 +120,6 @@ class KymaController(KindController[KymaContext]):
 
     async def _sync_namespace(self, context: KymaContext) -> None:
         await self._copy(context, self._namespace)
-
-    async def _mark(self, context: KymaContext) -> Result | None:
-        """Add the finalizer and the label; remove the finalizer of versions up to 1.20."""
-        context.stage = Requeue.METADATA
-        if has_finalizer(context.raw, Finalizer.PURGE):
-            await context.remove_finalizer(Finalizer.PURGE)
-        marked = False
-        if not has_finalizer(context.raw, _FOREGROUND):
-            marked = await context.ensure_finalizer(Finalizer.KYMA)
-        if Label.MANAGED_BY not in context.object.metadata.labels:
-            self._requeues.count(Requeue.METADATA, "intended")
-            await context.patch({"metadata": {"labels": {Label.MANAGED_BY: MANAGED_BY_LIFECYCLE_MANAGER}}})
-            return Result(requeue_after=0.0)
-        if marked:
-            self._requeues.count(Requeue.METADATA, "intended")
-            return Result(requeue_after=0.0)
-        return None
 
     async def _sync_crds(self, context: KymaContext) -> None:
         context.stage = Requeue.CRDS
@@ -224,14 +162,6 @@ class KymaController(KindController[KymaContext]):
         context.event("Normal", "RemoteInstallation", "Kyma was installed to SKR")
         return created
 
-    async def _begin(self, context: KymaContext) -> Result | None:
-        if context.object.status.state != State.NONE:
-            return None
-        context.stage = Requeue.INITIAL
-        self._draft(context, State.PROCESSING, OPERATION_STARTED)
-        self._requeues.count(Requeue.INITIAL, "intended")
-        return Result(requeue_after=0.0)
-
     async def _process(self, context: KymaContext) -> None:
         """Modules, catalog and agent at the same time; each is tried whatever the others do."""
         found = await asyncio.gather(
@@ -250,11 +180,6 @@ class KymaController(KindController[KymaContext]):
             if len(errors) == 1:
                 raise errors[0]
             raise StepError("; ".join(map(str, errors)), reason="ProcessingFailed") from errors[0]
-
-    async def _reconcile_modules(self, context: KymaContext) -> None:
-        context.outcomes[KymaCondition.MODULES] = False
-        context.modules = await self._modules.reconcile(context)
-        context.outcomes[KymaCondition.MODULES] = are_modules_ready(context.modules)
 
     async def _sync_catalog(self, context: KymaContext) -> None:
         context.outcomes[KymaCondition.MODULE_CATALOG] = False
@@ -277,17 +202,6 @@ class KymaController(KindController[KymaContext]):
         state = await self._agents.install(context.object, context.client)
         context.outcomes[KymaCondition.SKR_WEBHOOK] = state.ready
 
-    async def _conclude(self, context: KymaContext) -> None:
-        """Draft the state that follows from modules and conditions, and write it."""
-        context.stage = Requeue.PROCESSING
-        hold = all(context.outcomes.get(condition) for condition in self._required)
-        state = kyma_state(context.modules or (), conditions_hold=hold)
-        self._draft(context, state, OPERATION_READY if state is State.READY else OPERATION_WAITING)
-        if state in (State.READY, State.WARNING):
-            context.set_status("activeChannel", context.wanted.spec.channel)
-        await context.checkpoint()
-        self._measure(context)
-
     async def _mirror_metadata(self, context: KymaContext) -> None:
         context.stage = Requeue.REMOTE_STATUS
         assert context.client is not None, "an earlier step connects"
@@ -302,6 +216,9 @@ class KymaController(KindController[KymaContext]):
             context.warn("MetadataSynchronization", error)
             raise
         self._remotes.learn(context.key, context.remote)
+
+    async def _publish(self, context: KymaContext) -> None:
+        await self._mirror_status(context)
 
     async def _mirror_status(self, context: KymaContext) -> None:
         """Give the Kyma in the cluster our status, without what concerns the control plane alone."""
@@ -318,19 +235,6 @@ class KymaController(KindController[KymaContext]):
         context.remote = written
         self._remotes.learn(context.key, written)
 
-    async def _rest(self, context: KymaContext) -> Result:
-        """The time of the next reconcile, by the state; an Error is tried again by the queue."""
-        context.stage = Requeue.PROCESSING
-        state = context.object.status.state
-        if state == State.ERROR:
-            raise ModulesInError("modules are in state Error; the status names them", reason="ModulesInError")
-        pause = {State.WARNING: self._requeue.warning, State.PROCESSING: self._requeue.busy}.get(
-            State(state), self._requeue.success
-        )
-        if context.due is not None:
-            pause = min(pause, max(0.0, context.due - context.now))
-        return Result(requeue_after=pause)
-
     # Parts of steps.
 
     @property
@@ -340,18 +244,6 @@ class KymaController(KindController[KymaContext]):
     async def _copy(self, context: KymaContext, copies: CopySet) -> bool:
         assert context.client is not None, "an earlier step connects"
         return await self._copies.ensure(context.key, context.client, copies)
-
-    def _draft(self, context: KymaContext, state: State, operation: str) -> None:
-        context.draft_state(state, operation)
-        context.draft_conditions(self._required)
-
-    def _measure(self, context: KymaContext) -> None:
-        if not self._metrics.see(context.key, context.object):
-            context.warn("MetricsError", "label instance-id or annotation skr-domain is missing: no metrics")
-
-
-def _failed(module: ModuleStatus, error: Exception) -> ModuleStatus:
-    return msgspec.structs.replace(module, state=State.ERROR.value, message=str(error))
 
 
 def _has_metadata(remote: Object, wanted: Object) -> bool:

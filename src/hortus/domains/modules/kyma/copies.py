@@ -2,7 +2,7 @@
 
 A set of copies is compared with the cluster when it differs from what was applied before, when another cluster answers
 in its place, after a restart, and from time to time. The regular comparison reads metadata only: a checksum over uid,
-generation, labels and annotations shows any change of an object, whoever made it. Two checksums are remembered for each
+generation, labels and annotations shows any change of an object by any client. Two checksums are remembered for each
 set and cluster. Watches of these objects would cost four connections for each cluster, most of which never differ.
 """
 

@@ -59,14 +59,20 @@ class DeletionStep(NamedTuple):
     """True for a step that never applies again once it does not apply."""
 
 
+class ClusterWay(NamedTuple):
+    """The way into the clusters of Kymas, and to the Kymas there."""
+
+    clusters: KymaClusters
+    remotes: RemoteKymas
+
+
 class KymaDeletion:
     """Deletes Kymas."""
 
     def __init__(
         self,
         *,
-        clusters: KymaClusters,
-        remotes: RemoteKymas,
+        way: ClusterWay | None,
         modules: KymaModules,
         agents: Agents,
         metrics: KymaMetrics,
@@ -74,9 +80,9 @@ class KymaDeletion:
         leftovers: LeftoverRecorder,
         detach_after: float,
     ) -> None:
-        """`detach_after` is the time in seconds after which a cluster that cannot be reached is given up."""
-        self._clusters = clusters
-        self._remotes = remotes
+        """`way` is None where Kymas have no other cluster: then no step inside a cluster applies. `detach_after` is the
+        time in seconds after which a cluster that cannot be reached is given up."""
+        self._way = way
         self._modules = modules
         self._agents = agents
         self._metrics = metrics
@@ -140,16 +146,23 @@ class KymaDeletion:
 
     # The way into the cluster.
 
+    @property
+    def _remotes(self) -> RemoteKymas:
+        assert self._way is not None, "steps inside the cluster apply with a way only"
+        return self._way.remotes
+
     def _reach(self, context: KymaContext) -> ClusterObstacle | None:
         """Set the client; the obstacle where there is none."""
+        if self._way is None:
+            return None
         try:
-            context.place = self._clusters.place(context.key.name, context.key.namespace)
+            context.place = self._way.clusters.place(context.key.name, context.key.namespace)
         except AccessSecretMissing as error:
             self._requeues.count(Requeue.NO_ACCESS, "intended")
             return ClusterObstacle(LeftoverReason.CLUSTER_GONE, error.message)
         except StepError as error:
             return self._give_up(context, error)
-        context.client = self._clusters.client(context.place)
+        context.client = self._way.clusters.client(context.place)
         return None
 
     def _give_up(self, context: KymaContext, error: Exception) -> ClusterObstacle:
@@ -170,7 +183,12 @@ class KymaDeletion:
         for step in self.steps:
             if step.name in past or (step.inside and context.client is None):
                 continue
-            if await step.applies(context):
+            try:
+                applies = await step.applies(context)
+            except (StepError, KubeError) as error:
+                context.warn(step.name, error)
+                raise
+            if applies:
                 return step
             if step.once:
                 past.add(step.name)
@@ -187,7 +205,8 @@ class KymaDeletion:
         if obstacle is not None:
             await self._leftovers.record(self._debt(context, obstacle))
             _log.warning("a kyma is released without its cluster", kyma=str(context.key), problem=obstacle.message)
-        self._remotes.leave(context.key)
+        if self._way is not None:
+            self._way.remotes.leave(context.key)
         for finalizer in (Finalizer.PURGE, Finalizer.KYMA):
             with suppress(NotFound):
                 await context.remove_finalizer(finalizer)
@@ -197,7 +216,9 @@ class KymaDeletion:
 
     def _debt(self, context: KymaContext, obstacle: ClusterObstacle) -> Debt:
         kyma = context.object
-        identity = self._clusters.pool.identity(context.place) if context.place is not None else ""
+        identity = ""
+        if self._way is not None and context.place is not None:
+            identity = self._way.clusters.pool.identity(context.place)
         left = [
             *((CRDS, "", name) for name in COPIED_CRDS),
             (KYMAS, self._remotes.key.namespace, self._remotes.key.name),

@@ -2,12 +2,14 @@
 
 A change of a ModuleReleaseMeta reaches each Kyma after a delay of its own, so that a channel moves over a fleet in
 minutes, not in a moment. The delay follows from the Kyma, the module and the version, and counts from the time of the
-change that the API server recorded: a restart keeps it, and so does a reconcile for another reason.
+change that the API server recorded: a restart keeps it, and so does a reconcile for another reason. Where a policy
+governs the change, the Kymas ask its rollout at once, which spreads them instead.
 """
 
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
@@ -93,22 +95,23 @@ def changed_channels(old: ModuleReleaseMeta, new: ModuleReleaseMeta | None) -> d
     return {name: after.get(name, "") for name in names if before.get(name) != after.get(name)}
 
 
-class ReleaseChanges:
+class DelayedChanges(ABC):
     """A source: the Kymas that a change of a ModuleReleaseMeta concerns, each after its delay."""
 
-    def __init__(self, releases: Cache, kymas: Cache, *, longest: float) -> None:
-        """`longest` is the longest delay in seconds."""
+    def __init__(
+        self, releases: Cache, kymas: Cache, *, longest: float, governs: Callable[[str], bool] = lambda module: False
+    ) -> None:
+        """`longest` is the longest delay in seconds; `governs` reports whether a policy governs a module's versions."""
         self._releases = releases
-        self._kymas = kymas
-        self._longest = longest
+        self.kymas = kymas
+        self.longest = longest
+        self._governs = governs
 
     def attach(self, add: Add, clock: Clock) -> Detach:
         delays: Delays[ObjectKey] = Delays(clock, add)
 
         def on_change(change: Change) -> None:
-            if change.initial or change.old is None:
-                return
-            for key, delay in self._concerned(change, change.old, clock.now()):
+            for key, delay in self.concerned(change, clock.now()) if not change.initial else ():
                 if delay:
                     delays.add(key, delay, int(Priority.EVENT))
                 else:
@@ -125,16 +128,26 @@ class ReleaseChanges:
     async def ready(self) -> None:
         await self._releases.synced()
 
-    def _concerned(self, change: Change, old: Object, now: float) -> Iterator[tuple[ObjectKey, float]]:
-        """The Kymas, each with its delay in seconds; none for a module that is gone."""
-        new = change.new
+    @abstractmethod
+    def concerned(self, change: Change, now: float) -> Iterator[tuple[ObjectKey, float]]:
+        """The Kymas, each with its delay in seconds."""
+
+
+class ReleaseChanges(DelayedChanges):
+    """The Kymas that list a module in a channel whose version changes; they are concerned at once if it is gone."""
+
+    def concerned(self, change: Change, now: float) -> Iterator[tuple[ObjectKey, float]]:
+        old, new = change.old, change.new
+        if old is None:
+            return
         module = change.key.name
         channels = changed_channels(
             read(ModuleReleaseMeta, old), read(ModuleReleaseMeta, new) if new is not None else None
         )
+        at_once = new is None or self._governs(module)
         for channel, version in channels.items():
-            for key in self._kymas.keys_by(BY_MODULE, _entry(change.key.namespace, module, channel)):
-                if new is None:
+            for key in self.kymas.keys_by(BY_MODULE, _entry(change.key.namespace, module, channel)):
+                if new is None or at_once:
                     yield key, 0.0
                 else:
-                    yield key, upgrade_delay(key, module, version, release=new, now=now, longest=self._longest)
+                    yield key, upgrade_delay(key, module, version, release=new, now=now, longest=self.longest)

@@ -9,12 +9,12 @@ Behaviour: kyma-project/lifecycle-manager, `internal/controller/mandatorymodule`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from hortus.domains.modules.kyma.catalog import ModuleCatalog
 from hortus.domains.modules.kyma.documents import changed_at
-from hortus.domains.modules.kyma.fanout import MANAGED, upgrade_delay, upgrade_time
+from hortus.domains.modules.kyma.fanout import MANAGED, DelayedChanges, upgrade_delay, upgrade_time
 from hortus.domains.modules.kyma.manifests import UnusableComponent, is_update_needed, manifest_for, manifest_name
 from hortus.domains.modules.kyma.metrics import KymaMetrics
 from hortus.domains.modules.kyma.modules import BY_KYMA, index_manifests
@@ -24,10 +24,8 @@ from hortus.domains.modules.names import FieldOwner, Finalizer, Label, is_true
 from hortus.domains.modules.settings import KymaSettings
 from hortus.domains.modules.types import KYMAS, MANIFESTS, Kyma, Manifest, Module, ModuleReleaseMeta
 from hortus.engine import (
-    Cache,
     Change,
     KindController,
-    Priority,
     ReconcileContext,
     Result,
     StepError,
@@ -38,9 +36,6 @@ from hortus.engine import (
     read,
     to_owner,
 )
-from hortus.engine.delays import Delays
-from hortus.engine.sources import Add, Detach
-from hortus.kube.clock import Clock
 from hortus.kube.errors import KubeError
 from hortus.kube.objects import Object, ObjectKey
 from hortus.schema import ObjectMeta
@@ -256,43 +251,20 @@ class MandatoryDeletion(KindController[_ReleaseContext]):
         return (ObjectKey(metadata.namespace, name),) if name else ()
 
 
-class MandatoryChanges:
-    """A source: every managed Kyma when a mandatory ModuleReleaseMeta appears, or, after a delay each, changes."""
+class MandatoryChanges(DelayedChanges):
+    """Every managed Kyma when a mandatory ModuleReleaseMeta appears, or, after a delay each, changes."""
 
-    def __init__(self, releases: Cache, kymas: Cache, *, longest: float) -> None:
-        """`longest` is the longest delay in seconds."""
-        self._releases = releases
-        self._kymas = kymas
-        self._longest = longest
-
-    def attach(self, add: Add, clock: Clock) -> Detach:
-        delays: Delays[ObjectKey] = Delays(clock, add)
-        event = int(Priority.EVENT)
-
-        def on_change(change: Change) -> None:
-            raw = change.new
-            if change.initial or raw is None:
-                return
-            version = _version(raw)
-            if not version or (change.old is not None and _version(change.old) == version):
-                return
-            for key in self._kymas.keys_by(MANAGED, change.key.namespace):
-                delay = self._delay(key, change.key.name, version, raw, clock.now()) if change.old else 0.0
-                delays.add(key, delay, event)
-
-        undo = self._releases.subscribe(on_change)
-
-        def detach() -> None:
-            undo()
-            delays.close()
-
-        return detach
-
-    async def ready(self) -> None:
-        await self._releases.synced()
-
-    def _delay(self, kyma: ObjectKey, module: str, version: str, release: Object, now: float) -> float:
-        return upgrade_delay(kyma, module, version, release=release, now=now, longest=self._longest)
+    def concerned(self, change: Change, now: float) -> Iterator[tuple[ObjectKey, float]]:
+        new = change.new
+        version = _version(new) if new is not None else ""
+        if new is None or not version or (change.old is not None and _version(change.old) == version):
+            return
+        module = change.key.name
+        for key in self.kymas.keys_by(MANAGED, change.key.namespace):
+            if change.old is None:
+                yield key, 0.0
+            else:
+                yield key, upgrade_delay(key, module, version, release=new, now=now, longest=self.longest)
 
 
 def _version(release: Object) -> str:

@@ -6,13 +6,15 @@ One Manifest at a time for each module, so that a failure of one leaves the othe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
+from hortus.domains.modules.central.configurations import CentralConfigurations
+from hortus.domains.modules.central.overriding import listing
 from hortus.domains.modules.kyma.catalog import ModuleCatalog
-from hortus.domains.modules.kyma.changes import CLUSTER
+from hortus.domains.modules.kyma.changes import CLUSTER, WAITS
 from hortus.domains.modules.kyma.context import KymaContext
 from hortus.domains.modules.kyma.documents import annotate
 from hortus.domains.modules.kyma.fanout import cluster_of
@@ -27,13 +29,16 @@ from hortus.domains.modules.kyma.resolution import (
     resolve,
 )
 from hortus.domains.modules.kyma.seams import Components
-from hortus.domains.modules.kyma.status import module_status, refused_status, unmanaged_status
-from hortus.domains.modules.names import FieldOwner, Label, State, is_true
+from hortus.domains.modules.kyma.status import module_status, problem_of, refused_status, unmanaged_status
+from hortus.domains.modules.names import Annotation, FieldOwner, Label, State, is_true
+from hortus.domains.modules.registry import Component
+from hortus.domains.modules.sources import external_component
 from hortus.domains.modules.types import MANIFESTS, Kyma, Manifest, ModuleStatus
-from hortus.engine import StepError, TypedCache, read
+from hortus.engine import NotReadable, StepError, TypedCache, generation_changed, labels_changed, read
+from hortus.engine.predicates import Predicate, annotation_changed
 from hortus.kube import Client
 from hortus.kube.errors import KubeError, NotFound
-from hortus.kube.objects import ObjectKey
+from hortus.kube.objects import Object, ObjectKey
 
 BY_KYMA: Final = "kyma"
 """Index of Manifests by the keys of their Kymas."""
@@ -61,6 +66,7 @@ class KymaModules:
         holding: UpgradeHolding,
         terms: ModuleTerms,
         sync_namespace: str,
+        central: CentralConfigurations,
     ) -> None:
         self._client = client
         self._manifests = manifests
@@ -69,6 +75,7 @@ class KymaModules:
         self._holding = holding
         self._terms = terms
         self._sync_namespace = sync_namespace
+        self._central = central
         index_manifests(manifests)
 
     def manifests_of(self, kyma: ObjectKey) -> list[Manifest]:
@@ -77,14 +84,19 @@ class KymaModules:
 
     async def reconcile(self, context: KymaContext) -> Sequence[ModuleStatus]:
         """Bring the Manifests in order; drafts the modules and returns them. Raises ModuleErrors, KubeError."""
-        kyma = context.wanted
+        catalog = self._catalog.at(context.key.namespace)
+        overrides = self._central.overrides(context.object.metadata.labels)
+        kyma, refused = listing(context.wanted, overrides, catalog)
+        context.wanted = kyma
         before = {status.name: status for status in kyma.status.modules}
-        resolutions = resolve(kyma, self._catalog.at(context.key.namespace), self._terms, context.now)
+        resolutions = resolve(kyma, catalog, self._terms, context.now)
         outcomes = list(
             await asyncio.gather(*(self._module(context, one, before.get(one.module.name)) for one in resolutions))
         )
         outcomes += await self._removed(context)
-        modules = [outcome.status for outcome in outcomes]
+        modules = [_with_refusal(outcome.status, refused) for outcome in outcomes]
+        for name in sorted(refused.keys() - {module.name for module in modules}):
+            context.warn("ConfigurationRefused", refused[name])
         context.draft_modules(modules)
         errors = [outcome.error for outcome in outcomes if outcome.error is not None]
         if errors:
@@ -104,6 +116,12 @@ class KymaModules:
             status = refused_status(_unusable(resolution, error), before) if before is None else before
             return _Outcome(status, error)
 
+    async def _component(self, resolved: ResolvedModule) -> Component:
+        version = resolved.template.spec.version
+        if resolved.external:
+            return external_component(resolved.module.name, version)
+        return await self._components.component(resolved.source, version)
+
     async def _refused(self, refused: RefusedModule, before: ModuleStatus | None) -> _Outcome:
         status = refused_status(refused, before)
         if refused.refusal is ModuleRefusal.NOT_ALLOWED and before is not None and before.manifest is not None:
@@ -119,7 +137,7 @@ class KymaModules:
         name = manifest_name(kyma.metadata.name, resolved.component, resolved.module.name)
         current = self._manifests.get(ObjectKey(kyma.metadata.namespace, name))
         try:
-            component = await self._components.component(resolved.component, resolved.template.spec.version)
+            component = await self._component(resolved)
         except StepError:
             if current is None or not _is_current(current, resolved, before):
                 raise
@@ -133,7 +151,7 @@ class KymaModules:
             return _Outcome(refused_status(RefusedModule(resolved.module, ModuleRefusal.INVALID, taken), None))
         if is_update_needed(current, wanted, resolved.template, before):
             if current is not None and before is not None:
-                held = await self._holding.held(context, resolved, before, current)
+                held = await self._holding.held(context, resolved, before, current, wanted)
                 if held is not None:
                     return _Outcome(held)
             written = await self._client.apply(MANIFESTS, config, field_manager=FieldOwner.LIFECYCLE)
@@ -179,6 +197,35 @@ class KymaModules:
             await self._client.delete(MANIFESTS, key.name, key.namespace, uid=manifest.metadata.uid)
         except NotFound:
             return
+
+
+def _with_refusal(status: ModuleStatus, refused: Mapping[str, str]) -> ModuleStatus:
+    """The status with the part of central configuration that is refused, unless it has a message already."""
+    if status.message or status.name not in refused:
+        return status
+    return msgspec.structs.replace(status, message=refused[status.name])
+
+
+def _outcome_differs(old: Object, new: Object) -> bool:
+    return _outcome(old) != _outcome(new)
+
+
+def _outcome(manifest: Object) -> tuple[str, str]:
+    try:
+        status = read(Manifest, manifest).status
+    except NotReadable:
+        return "", ""
+    return status.state, problem_of(status)
+
+
+manifest_matters: Final = (
+    generation_changed
+    | labels_changed
+    | annotation_changed(WAITS)
+    | annotation_changed(Annotation.IS_UNMANAGED)
+    | Predicate(_outcome_differs)
+)
+"""The changes of a Manifest that its Kyma shows; a Manifest is written several times on its way to Ready."""
 
 
 def index_manifests(manifests: TypedCache[Manifest]) -> None:

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from hortus.domains.modules.kinds.moduletemplate import RAW_MANIFEST
 from hortus.domains.modules.kyma.dependencies import DependencyError, dependencies_of, missing
 from hortus.domains.modules.kyma.windows import MaintenancePolicy, WindowUnknown
-from hortus.domains.modules.names import Label, is_true
+from hortus.domains.modules.names import Annotation, Label, is_true
 from hortus.domains.modules.types import Kyma, Module, ModuleReleaseMeta, ModuleStatus, ModuleTemplate
 from hortus.kube.selectors import LabelSelector
 from hortus.kube.versions import Version, VersionError
@@ -55,7 +56,16 @@ class ResolvedModule(NamedTuple):
     version: str
     template: ModuleTemplate
     component: str
-    """Name of the component in the registry."""
+    """Name of the component in the registry; the module's where it is in none."""
+    link: str = ""
+    """Address of a plain manifest, in place of a component."""
+    external: bool = False
+    """True where others install the module's operator."""
+
+    @property
+    def source(self) -> str:
+        """The name by which the objects are asked for."""
+        return self.link or self.component
 
 
 class RefusedModule(NamedTuple):
@@ -78,6 +88,8 @@ class ModuleTerms(NamedTuple):
     """Modules that only selected Kymas may use."""
     windows: MaintenancePolicy | None = None
     """None where the policy could not be read."""
+    downgrades: bool = False
+    """True where an installed module may get a lower version."""
 
 
 class _Refused(Exception):
@@ -119,15 +131,28 @@ def _resolution(
         status = installed.get(module.name)
         _check_window(kyma, template, version, status, terms.windows, now)
         _check_allowed(kyma, release, template, terms.restricted)
-        _check_upgrade(template, channel, status)
+        if not terms.downgrades:
+            _check_upgrade(template, channel, status)
         _check_dependencies(template, installed, status)
     except _Refused as refused:
         component = release.spec.ocm_component_name if release else ""
         return RefusedModule(module, refused.refusal, str(refused), channel, component)
-    if not release.spec.ocm_component_name:
-        message = f"ModuleReleaseMeta {module.name} has no spec.ocmComponentName; set it to the component's name"
+    component = release.spec.ocm_component_name
+    if is_true(template.metadata.annotations, Annotation.EXTERNAL_OPERATOR):
+        return ResolvedModule(module, channel, version, template, component or module.name, external=True)
+    link = "" if component else link_of(template)
+    if not component and not link.startswith("https://"):
+        message = (
+            f"ModuleReleaseMeta {module.name} has no spec.ocmComponentName; set it to the component's name, or give "
+            f"ModuleTemplate {template.metadata.name} a resource {RAW_MANIFEST} with an https address"
+        )
         return RefusedModule(module, ModuleRefusal.NO_COMPONENT, message, channel)
-    return ResolvedModule(module, channel, version, template, release.spec.ocm_component_name)
+    return ResolvedModule(module, channel, version, template, component or module.name, link=link)
+
+
+def link_of(template: ModuleTemplate) -> str:
+    """The address of a module's plain manifest; empty where it has none."""
+    return next((one.link for one in template.spec.resources if one.name == RAW_MANIFEST), "")
 
 
 def _release(module: Module, catalog: Catalog) -> ModuleReleaseMeta:

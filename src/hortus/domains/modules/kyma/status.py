@@ -10,7 +10,15 @@ import msgspec
 
 from hortus.domains.modules.kyma.resolution import ModuleRefusal, RefusedModule, ResolvedModule
 from hortus.domains.modules.names import Annotation, CustomResourcePolicy, State
-from hortus.domains.modules.types import Kyma, Manifest, ModuleStatus, ModuleTemplate, TrackedMetadata, TrackedObject
+from hortus.domains.modules.types import (
+    Kyma,
+    Manifest,
+    ManifestStatus,
+    ModuleStatus,
+    ModuleTemplate,
+    TrackedMetadata,
+    TrackedObject,
+)
 from hortus.schema import Kind
 
 REASON: Final = "Ready"
@@ -84,17 +92,20 @@ def module_status(resolved: ResolvedModule, manifest: Manifest) -> ModuleStatus:
         version=spec.version if spec else "",
         manifest=tracked(manifest),
         template=tracked(template),
-        message=_problem(manifest),
+        message=problem_of(manifest.status),
     )
     if spec is not None and spec.resource and module.custom_resource_policy == CustomResourcePolicy.CREATE_AND_DELETE:
         found = msgspec.structs.replace(found, resource=_tracked_resource(spec.resource, template))
     return found
 
 
-def _problem(manifest: Manifest) -> str:
+def problem_of(status: ManifestStatus) -> str:
     """The last step of a Manifest that needs somebody: the owner of the cluster does not see the Manifest itself."""
-    operation = manifest.status.last_operation
-    return operation.operation if operation and manifest.status.state in (State.ERROR, State.WARNING) else ""
+    operation = status.last_operation
+    if operation and status.state in (State.ERROR, State.WARNING):
+        return operation.operation
+    refused = (one for one in status.conditions if (one.type, one.status) == ("Configuration", "False"))
+    return next((one.message for one in refused), "")
 
 
 def unmanaged_status(resolved: ResolvedModule, version: str) -> ModuleStatus:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from hortus.domains.modules.central.configurations import CentralConfigurations, central_configurations
+from hortus.domains.modules.central.enforcing import Enforcing
+from hortus.domains.modules.central.overriding import Enforced, enforced
 from hortus.domains.modules.clusters import KymaClusters
+from hortus.domains.modules.manifests.context import ManifestContext
 from hortus.domains.modules.manifests.controller import ManifestController
 from hortus.domains.modules.manifests.installing import Installing
 from hortus.domains.modules.manifests.metrics import ManifestMetrics
+from hortus.domains.modules.manifests.outline import outline
 from hortus.domains.modules.manifests.removal import ModuleRemoval
 from hortus.domains.modules.manifests.rendering import LayerSource, Rendering
 from hortus.domains.modules.manifests.resting import Resting
 from hortus.domains.modules.manifests.secrets import InjectedSecrets
-from hortus.domains.modules.manifests.watches import ModuleWatches
+from hortus.domains.modules.manifests.watches import DEPLOYMENTS, MODULE_SELECTOR, ModuleWatches, OwnWatches
 from hortus.domains.modules.metrics import RequeueMetrics
 from hortus.domains.modules.names import Annotation, Label
+from hortus.domains.modules.own import OwnCluster
 from hortus.domains.modules.settings import Settings
 from hortus.domains.modules.types import KYMAS, Kyma
 from hortus.engine import (
-    Backoff,
     Cache,
     EventRecorder,
     Manager,
@@ -33,8 +40,6 @@ from hortus.kube.objects import ObjectKey
 
 NAME = "manifest"
 """The controller's name in metrics, logs and events."""
-BACKOFF = Backoff(first=5.0, cap=30.0)
-"""failure-base-delay and failure-max-delay of the Go system."""
 
 
 def add_controller(
@@ -42,7 +47,7 @@ def add_controller(
     *,
     client: Client,
     namespace: str,
-    clusters: KymaClusters,
+    clusters: KymaClusters | OwnCluster,
     layers: LayerSource,
     leftovers: LeftoverRecorder,
     requeues: RequeueMetrics,
@@ -54,30 +59,19 @@ def add_controller(
     wiring = wire(manager, ManifestController, client=client, events=events, namespace=namespace)
     manifests = wiring.cache.raw
     kymas = manager.cache(KYMAS, namespace=namespace, transform=without_managed_fields)
-    watches = ModuleWatches(clusters, manifests, kymas)
-    resting = Resting(
-        clock=manager.clock,
-        watched=watches.is_current,
-        pause=settings.manifest.requeue.success,
-        comparison=settings.manifest.comparison,
-    )
-    watches.disturbs(resting)
+    configurations = central_configurations(manager, namespace, settings)
+    watches = _watches(manager, clusters, manifests, kymas)
     metrics = ManifestMetrics(manager.registry)
     manager.on_handover(metrics.shed)
-    installing = Installing(
-        Rendering(layers, clock=manager.clock),
-        InjectedSecrets(client, restricted=settings.kyma.restricted),
-        installs=lambda key, kyma: _installs(manifests, key, kyma),
-        settings=settings,
-        clock=manager.clock,
-    )
+    installing = _installing(manager, client, layers, manifests, settings)
     reconciler = ManifestController(
         wiring,
         clusters=clusters,
         kymas=TypedCache(Kyma, kymas),
         installing=installing,
-        removal=ModuleRemoval(installing, clusters.pool, leftovers, settings.manifest),
-        resting=resting,
+        enforcing=Enforcing(partial(_enforced, TypedCache(Kyma, kymas), configurations), clusters.client),
+        removal=ModuleRemoval(installing, clusters, leftovers, settings.manifest),
+        resting=_resting(manager, watches, settings),
         settings=settings.manifest,
         requeues=requeues,
         metrics=metrics,
@@ -85,11 +79,53 @@ def add_controller(
     manager.controller(
         NAME,
         reconciler,
-        sources=[*watches.sources(), Watch(manifests, when=spec_or_metadata_changed)],
+        sources=[
+            *watches.sources(),
+            *watches.configured_by(configurations.cache),
+            Watch(manifests, when=spec_or_metadata_changed),
+        ],
         workers=settings.manifest.workers,
-        backoff=BACKOFF,
+        backoff=settings.backoff,
     )
     return reconciler
+
+
+def _installing(
+    manager: Manager, client: Client, layers: LayerSource, manifests: Cache, settings: Settings
+) -> Installing:
+    return Installing(
+        Rendering(layers, clock=manager.clock),
+        InjectedSecrets(client, restricted=settings.kyma.restricted),
+        installs=lambda key, kyma: _installs(manifests, key, kyma),
+        settings=settings,
+        clock=manager.clock,
+    )
+
+
+def _resting(manager: Manager, watches: ModuleWatches | OwnWatches, settings: Settings) -> Resting:
+    resting = Resting(
+        clock=manager.clock,
+        watched=watches.is_current,
+        pause=settings.manifest.requeue.success,
+        comparison=settings.manifest.comparison,
+    )
+    watches.disturbs(resting)
+    return resting
+
+
+def _enforced(kymas: TypedCache[Kyma], configurations: CentralConfigurations, context: ManifestContext) -> Enforced:
+    """The fields of a Manifest's default resource that are enforced."""
+    kyma = kymas.get(ObjectKey(context.key.namespace, context.kyma))
+    overrides = configurations.overrides(kyma.metadata.labels if kyma is not None else {})
+    return enforced(overrides, context.label(Label.MODULE_NAME))
+
+
+def _watches(
+    manager: Manager, clusters: KymaClusters | OwnCluster, manifests: Cache, kymas: Cache
+) -> ModuleWatches | OwnWatches:
+    if isinstance(clusters, KymaClusters):
+        return ModuleWatches(clusters, manifests, kymas)
+    return OwnWatches(manager.cache(DEPLOYMENTS, labels=MODULE_SELECTOR, transform=outline), manifests, kymas)
 
 
 def _installs(manifests: Cache, key: ObjectKey, kyma: str) -> bool:

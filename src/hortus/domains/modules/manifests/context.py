@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from hortus.domains.modules.kinds.manifest import EXTERNAL
 from hortus.domains.modules.manifests.synced import SyncedInventory
 from hortus.domains.modules.names import Annotation, CustomResourcePolicy, FieldOwner, Label, State
-from hortus.domains.modules.types import MANIFESTS, Manifest, ManifestSpec, OperationRecord, SyncedObject
-from hortus.engine import Actor, ReconcileContext, StepError
+from hortus.domains.modules.types import MANIFESTS, InstallSource, Manifest, ManifestSpec, OperationRecord, SyncedObject
+from hortus.engine import Actor, Announcement, ReconcileContext, StepError
 from hortus.engine.applysets import DiscoveredKinds
-from hortus.engine.conditions import has_condition
+from hortus.engine.conditions import find_condition, has_condition
 from hortus.engine.outcomes import NEVER
 from hortus.engine.remote import KubeconfigRef
 from hortus.kube import Client
-from hortus.kube.objects import Object, format_time
+from hortus.kube.objects import Object, format_time, shaped
 
 RESOURCES: Final = "Resources"
 INSTALLATION: Final = "Installation"
 MODULE_CR: Final = "ModuleCR"
 DELETION: Final = "Deletion"
 """Reports the obstacle to a deletion; an addition to the conditions of the contract."""
+CONFIGURATION: Final = "Configuration"
+"""Reports the fields that operators enforce on the default resource; an addition to the conditions of the contract."""
 REASONS: Final = {RESOURCES: "ResourcesAvailable", INSTALLATION: "Ready", MODULE_CR: "ModuleCRCreated"}
 """The reason of each condition, whatever its status."""
 
@@ -94,6 +97,12 @@ class ManifestContext(ReconcileContext[Manifest]):
         return self.label(Label.MANDATORY_MODULE).lower() == "true"
 
     @property
+    def is_external(self) -> bool:
+        """True where others install the operator of the module."""
+        found = shaped(self.spec.install.source, InstallSource)
+        return found is not None and found.type == EXTERNAL
+
+    @property
     def resource(self) -> Object | None:
         """The default module CR, where there is one and the policy wants it created and deleted."""
         creates = self.spec.custom_resource_policy == CustomResourcePolicy.CREATE_AND_DELETE
@@ -124,6 +133,10 @@ class ManifestContext(ReconcileContext[Manifest]):
             return
         self.set_status("state", state.value)
         self.set_status("lastOperation", {"operation": operation, "lastUpdateTime": format_time(self.now)})
+
+    def announcements(self, before: Object) -> Iterator[Announcement]:
+        """The conditions of a Manifest that begins are False by definition: they bring no events."""
+        return super().announcements(before) if find_condition(before, RESOURCES) is not None else iter(())
 
     async def store(self, synced: Sequence[SyncedObject]) -> None:
         """Keep the inventory: at once when it has become longer, with the status otherwise."""

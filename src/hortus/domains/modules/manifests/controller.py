@@ -1,10 +1,10 @@
 """The Manifest controller: the objects of one module, on the cluster of one Kyma.
 
-Conditions it owns: Resources, Installation, ModuleCR and Deletion of Manifests, and all of their status.
+Conditions it owns: Resources, Installation, ModuleCR, Configuration and Deletion of Manifests, and all of their status.
 Objects it owns: those of the module on the cluster, by status.synced and the annotation owned-by; its default CR.
 It watches: Manifests, Kymas, the Secrets that lead to clusters, the Deployments of modules on all clusters.
-It never: takes an object of another module, deletes what the inventory does not list, updates a module CR, or removes a
-module as long as the cluster's users have custom resources of it.
+It never: takes an object of another module, deletes what the inventory does not list, updates a module CR but for the
+fields that operators enforce, or removes a module as long as the cluster's users have custom resources of it.
 
 Steps and texts: docs/modules/manifests.md.
 """
@@ -14,7 +14,8 @@ from __future__ import annotations
 from random import Random
 from typing import Any, Final
 
-from hortus.domains.modules.clusters import AccessSecretMissing, KymaClusters
+from hortus.domains.modules.central.enforcing import Enforcing
+from hortus.domains.modules.clusters import AccessSecretMissing, ModuleClusters, is_unauthorized
 from hortus.domains.modules.manifests.context import (
     INSTALLATION,
     MODULE_CR,
@@ -26,7 +27,7 @@ from hortus.domains.modules.manifests.context import (
 from hortus.domains.modules.manifests.installing import SILENT, Installing
 from hortus.domains.modules.manifests.metrics import ManifestMetrics
 from hortus.domains.modules.manifests.observing import Observing
-from hortus.domains.modules.manifests.readiness import worst
+from hortus.domains.modules.manifests.readiness import SETTLING, worst
 from hortus.domains.modules.manifests.removal import ModuleRemoval
 from hortus.domains.modules.manifests.resting import Resting
 from hortus.domains.modules.metrics import RequeueMetrics
@@ -37,7 +38,7 @@ from hortus.engine import Actor, KindController, Result, StepError, Steps, Typed
 from hortus.engine.conditions import find_condition
 from hortus.engine.events import WARNING
 from hortus.engine.leftovers.types import LeftoverReason
-from hortus.kube.errors import KubeError, Unauthorized
+from hortus.kube.errors import KubeError
 from hortus.kube.objects import Object, ObjectKey, parse_time
 
 ORPHAN_AGE: Final = 300.0
@@ -61,9 +62,10 @@ class ManifestController(KindController[ManifestContext]):
         self,
         wiring: Wiring[Any],
         *,
-        clusters: KymaClusters,
+        clusters: ModuleClusters,
         kymas: TypedCache[Kyma],
         installing: Installing,
+        enforcing: Enforcing,
         removal: ModuleRemoval,
         resting: Resting,
         settings: ManifestSettings,
@@ -75,6 +77,7 @@ class ManifestController(KindController[ManifestContext]):
         self._clusters = clusters
         self._kymas = kymas
         self._installing = installing
+        self._enforcing = enforcing
         self._observing = Observing(settings.readiness)
         self._removal = removal
         self._resting = resting
@@ -101,6 +104,7 @@ class ManifestController(KindController[ManifestContext]):
             installing.apply,
             installing.create_resource,
             installing.hold_resource,
+            self._enforcing.enforce,
             self._observe_workloads,
             installing.note_layer,
             self._finish,
@@ -119,7 +123,9 @@ class ManifestController(KindController[ManifestContext]):
     async def reconcile(self, key: ObjectKey) -> Result | None:
         raw = self.wiring.cache.raw.get(key)
         if raw is not None and (pause := self._resting.pause(key, raw)) is not None:
-            return Result(requeue_after=self._varied(pause))
+            if await self._enforcing.holds(key):
+                return Result(requeue_after=self._varied(pause))
+            self._resting.disturb(key)
         began = self.wiring.clock.monotonic()
         self._resting.begin(key)
         try:
@@ -129,6 +135,7 @@ class ManifestController(KindController[ManifestContext]):
 
     async def gone(self, key: ObjectKey) -> None:
         self._resting.forget(key)
+        self._enforcing.forget(key)
         self._metrics.clear(key)
 
     # Steps.
@@ -201,10 +208,17 @@ class ManifestController(KindController[ManifestContext]):
 
     async def _finish(self, context: ManifestContext) -> Result:
         requeue = self._settings.requeue
-        # One that no Kyma lists becomes an orphan by time alone.
-        context.settled = context.state is State.READY and context.is_listed
+        # One that no Kyma lists becomes an orphan by time alone; an external operator reports in its resource.
+        context.settled = context.state is State.READY and context.is_listed and not context.is_external
         pauses = {State.READY: requeue.success, State.WARNING: requeue.warning}
-        return self._requeue(context, "manifest_reconcile_finished", pauses.get(context.state, requeue.busy))
+        pause = pauses.get(context.state, requeue.busy)
+        if context.state is State.PROCESSING and self._is_seen(context):
+            # The watch reports the next state. By time alone a workload without any status becomes an error.
+            pause = max(pause, SETTLING)
+        return self._requeue(context, "manifest_reconcile_finished", pause)
+
+    def _is_seen(self, context: ManifestContext) -> bool:
+        return context.is_listed and self._observing.are_watched(context) and self._resting.watched(context.place)
 
     async def _begin_removal(self, context: ManifestContext) -> Result | None:
         self._resting.forget(context.key)
@@ -227,7 +241,7 @@ class ManifestController(KindController[ManifestContext]):
             return None
         if isinstance(error, StepError):
             return error
-        if isinstance(error, Unauthorized):
+        if is_unauthorized(error):
             context.phase = "manifest_unauthorized"
         return StepError(
             f"cluster of Kyma {context.kyma}: {error}",

@@ -105,14 +105,15 @@ class Installing:
     async def create_resource(self, context: ManifestContext) -> None:
         """Creates the default module CR, by the contract once: one that its user deleted stays deleted."""
         resource = context.resource
-        if resource is None or (context.holds(MODULE_CR) and not self._settings.manifest.keep_resource):
+        keep = self._settings.manifest.keep_resource or context.is_external
+        if resource is None or (context.holds(MODULE_CR) and not keep):
             return
         context.phase = "manifest_sync_resources"
         kind = await resource_kind(context, resource)
         if kind is None:
+            fix = "install its operator" if context.is_external else "add the definition of its kind to the module"
             raise StepError(
-                f"Manifest {context.key}: spec.resource: the cluster does not serve {title(resource)}: add the "
-                "definition of its kind to the module",
+                f"Manifest {context.key}: spec.resource: the cluster does not serve {title(resource)}: {fix}",
                 reason="ResourceKindUnknown",
                 actor=Actor.PROVIDER,
             )

@@ -30,13 +30,21 @@ class Observing:
     def __init__(self, readiness: str) -> None:
         self._readiness = readiness
 
+    def are_watched(self, context: ManifestContext) -> bool:
+        """Returns whether the watch of the cluster shows all that the state depends on: Deployments alone."""
+        found = judged(context.rendered, readiness=self._readiness, manager=context.spec.manager)
+        return not self._counts_resource(context) and all(id_of(obj).kind == "Deployment" for obj in found)
+
     async def states(self, context: ManifestContext) -> dict[str, State]:
         """The state of each object that counts, by kind and name. Raises KubeError, StepError."""
         found = judged(context.rendered, readiness=self._readiness, manager=context.spec.manager)
         states = {title(obj): await self._workload(context, obj) for obj in found}
-        if self._readiness == "resource" and context.resource is not None:
+        if context.resource is not None and self._counts_resource(context):
             states[title(context.resource)] = await self._resource(context, context.resource)
         return states
+
+    def _counts_resource(self, context: ManifestContext) -> bool:
+        return (self._readiness == "resource" or context.is_external) and context.resource is not None
 
     async def _workload(self, context: ManifestContext, obj: Object) -> State:
         identity = id_of(obj)

@@ -6,6 +6,7 @@ from typing import Final
 
 import structlog
 
+from hortus.domains.modules.clusters import ModuleClusters
 from hortus.domains.modules.manifests.context import DELETION, ManifestContext, ManifestError
 from hortus.domains.modules.manifests.debts import debt_of
 from hortus.domains.modules.manifests.installing import Installing, check, resource_kind
@@ -17,7 +18,6 @@ from hortus.engine.applysets import UnknownKind
 from hortus.engine.events import WARNING
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.leftovers.types import LeftoverReason
-from hortus.engine.remote import RemotePool
 from hortus.kube.errors import NotFound, NotServed
 from hortus.kube.objects import GroupVersionKind, Object, Resource, key_of, parse_time
 
@@ -33,10 +33,10 @@ class ModuleRemoval:
     """Removes modules."""
 
     def __init__(
-        self, installing: Installing, pool: RemotePool, leftovers: LeftoverRecorder, settings: ManifestSettings
+        self, installing: Installing, clusters: ModuleClusters, leftovers: LeftoverRecorder, settings: ManifestSettings
     ) -> None:
         self._installing = installing
-        self._pool = pool
+        self._clusters = clusters
         self._leftovers = leftovers
         self._settings = settings
 
@@ -130,7 +130,7 @@ class ModuleRemoval:
 
     async def detach_silent(self, context: ManifestContext, problem: str) -> bool:
         """The same for a cluster that has not answered for long enough; returns whether it has not."""
-        state = self._pool.state(context.place)
+        state = self._clusters.state(context.place)
         began = max(parse_time(context.object.metadata.deletion_timestamp or ""), state.since)
         if state.usable or context.now - began < self._settings.detach_after:
             return False

@@ -30,7 +30,7 @@ class Resting:
         self, *, clock: Clock, watched: Callable[[KubeconfigRef], bool], pause: float, comparison: float
     ) -> None:
         self._clock = clock
-        self._watched = watched
+        self.watched = watched
         self._pause = pause
         self._comparison = comparison
         self._resting: dict[ObjectKey, _Rest] = {}
@@ -54,7 +54,7 @@ class Resting:
         if known is None:
             return None
         now = self._clock.monotonic()
-        if known.version == version_of(manifest) and now < known.until and self._watched(known.place):
+        if known.version == version_of(manifest) and now < known.until and self.watched(known.place):
             return min(self._pause, known.until - now)
         del self._resting[key]
         return None

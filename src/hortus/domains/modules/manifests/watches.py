@@ -14,19 +14,55 @@ from hortus.domains.modules.manifests.outline import change_matters, outline, ow
 from hortus.domains.modules.manifests.resting import Resting
 from hortus.domains.modules.names import ACCESS_KEY, MANAGED_BY_KYMA, Label
 from hortus.domains.modules.types import Kyma
-from hortus.engine import Cache, Change, NotReadable, Selection, Trigger, Watch, by_label, read
+from hortus.engine import Cache, Change, NotReadable, Selection, Trigger, Watch, by_label, labels_changed, read
 from hortus.engine.kubeconfigs import KubeconfigSecret
 from hortus.engine.remote import KubeconfigRef, RemoteStates, RemoteWatch
 from hortus.engine.sources import Source
 from hortus.kube.objects import Object, ObjectKey, Resource, key_of
 
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
-_SELECTOR: Final = f"{Label.MANAGED_BY}={MANAGED_BY_KYMA}"
+MODULE_SELECTOR: Final = f"{Label.MANAGED_BY}={MANAGED_BY_KYMA}"
 _KYMA_INDEX: Final = "kyma"
 
 
-class ModuleWatches:
-    """The further sources of the Manifest controller. Each event ends the rest of the Manifests it concerns."""
+class _ControlWatches:
+    """The part that follows objects of the control plane. Each event ends the rest of the Manifests it concerns."""
+
+    def __init__(self, manifests: Cache, kymas: Cache) -> None:
+        self._manifests = manifests
+        self._kymas = kymas
+        self._resting: Resting | None = None
+        manifests.add_index(_KYMA_INDEX, by_label(Label.KYMA_NAME))
+
+    def disturbs(self, resting: Resting) -> None:
+        """Makes events end the rest of Manifests."""
+        self._resting = resting
+
+    def configured_by(self, configurations: Cache | None) -> list[Source]:
+        """The sources of central configuration: its objects, and the labels of Kymas by which they are selected."""
+        if configurations is None:
+            return []
+        return [
+            Watch(configurations, to=lambda found: self._disturbed(list(self._manifests))),
+            Watch(self._kymas, to=self._manifests_of_kyma, when=labels_changed),
+        ]
+
+    def _manifests_of_kyma(self, kyma: Object) -> Iterable[ObjectKey]:
+        return self._of(key_of(kyma))
+
+    def _of(self, kyma: ObjectKey) -> list[ObjectKey]:
+        keys = [key for key in self._manifests.keys_by(_KYMA_INDEX, kyma.name) if key.namespace == kyma.namespace]
+        return self._disturbed(keys)
+
+    def _disturbed(self, keys: list[ObjectKey]) -> list[ObjectKey]:
+        if self._resting is not None:
+            for key in keys:
+                self._resting.disturb(key)
+        return keys
+
+
+class ModuleWatches(_ControlWatches):
+    """The further sources of the Manifest controller, where modules are on the clusters of Kymas."""
 
     def __init__(
         self,
@@ -36,27 +72,20 @@ class ModuleWatches:
         *,
         holds: Callable[[ObjectKey], bool] | None = None,
     ) -> None:
+        super().__init__(manifests, kymas)
         self._clusters = clusters
-        self._manifests = manifests
-        self._kymas = kymas
-        self._resting: Resting | None = None
         self._recreated = Trigger()
         clusters.pool.on_recreated(self._cluster_recreated)
-        manifests.add_index(_KYMA_INDEX, by_label(Label.KYMA_NAME))
         self.deployments = RemoteWatch(
             clusters.pool,
             clusters.secrets,
             place=_place_of,
-            selection=Selection(DEPLOYMENTS, labels=_SELECTOR),
+            selection=Selection(DEPLOYMENTS, labels=MODULE_SELECTOR),
             transform=outline,
             to=self._manifest_of,
             when=change_matters,
             holds=holds,
         )
-
-    def disturbs(self, resting: Resting) -> None:
-        """Makes events end the rest of Manifests there."""
-        self._resting = resting
 
     def is_current(self, place: KubeconfigRef) -> bool:
         """Reports whether the watch of a cluster shows it as it is."""
@@ -89,24 +118,34 @@ class ModuleWatches:
         kymas = self._clusters.kymas_of(self._clusters.secrets.get(member))
         return self._disturbed([key] if any(kyma.name in by_label(Label.KYMA_NAME)(manifest) for kyma in kymas) else [])
 
-    def _manifests_of_kyma(self, kyma: Object) -> Iterable[ObjectKey]:
-        return self._of(key_of(kyma))
-
     def _manifests_of_secret(self, secret: Object) -> Iterable[ObjectKey]:
         return [key for kyma in self._clusters.kymas_of(secret) for key in self._of(kyma)]
 
     def _manifests_at(self, place: KubeconfigRef) -> Iterable[ObjectKey]:
         return [key for kyma in self._clusters.kymas_at(place) for key in self._of(kyma)]
 
-    def _of(self, kyma: ObjectKey) -> list[ObjectKey]:
-        keys = [key for key in self._manifests.keys_by(_KYMA_INDEX, kyma.name) if key.namespace == kyma.namespace]
-        return self._disturbed(keys)
 
-    def _disturbed(self, keys: list[ObjectKey]) -> list[ObjectKey]:
-        if self._resting is not None:
-            for key in keys:
-                self._resting.disturb(key)
-        return keys
+class OwnWatches(_ControlWatches):
+    """The further sources where modules are in the cluster of the process."""
+
+    def __init__(self, deployments: Cache, manifests: Cache, kymas: Cache) -> None:
+        """`deployments` holds the outlines of those of `MODULE_SELECTOR`."""
+        super().__init__(manifests, kymas)
+        self._deployments = deployments
+
+    def is_current(self, place: KubeconfigRef) -> bool:
+        """Reports whether the watch shows the cluster as it is."""
+        return self._deployments.has_synced and self._deployments.problem is None
+
+    def sources(self) -> list[Source]:
+        return [
+            Watch(self._kymas, to=self._manifests_of_kyma, when=_listing_changed),
+            Watch(self._deployments, to=self._manifest_of, when=change_matters),
+        ]
+
+    def _manifest_of(self, deployment: Object) -> Iterable[ObjectKey]:
+        key = owner_of(deployment)
+        return self._disturbed([key] if key is not None and key in self._manifests else [])
 
 
 def _place_of(secret: Object) -> KubeconfigRef:

@@ -10,6 +10,8 @@ from hortus.kube import Clock
 from hortus.render.artifacts import AccessDenied, ArtifactCache, TransferSettings
 from hortus.render.oci import OciClient, OciSettings
 
+SILENCE = 15.0
+"""Seconds without a byte after which a registry counts as unavailable."""
 ACCESS_AGE = 60.0
 """Seconds after which the access is read again."""
 
@@ -82,7 +84,7 @@ def registry_client(
     hosts = frozenset((access.host,))
     transfer = TransferSettings(
         connect_timeout=5.0,
-        idle_timeout=15.0,
+        idle_timeout=SILENCE,
         whole_timeout=120.0,
         attempts=2,  # a reconcile waits for it, and is retried
         plain_http=hosts if access.insecure else frozenset(),

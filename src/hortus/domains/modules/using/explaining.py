@@ -36,6 +36,10 @@ _STATES: Final = {
 }
 
 
+_BY_OPERATORS: Final = "ModuleConfiguration "
+_CONFIGURED: Final = "operator: correct that field of the ModuleConfiguration; the rest of it is in effect"
+
+
 class ModuleExplanation(msgspec.Struct, omit_defaults=True, rename="camel"):
     """One module on one cluster."""
 
@@ -85,12 +89,18 @@ def explain(
         kyma=f"{kyma.metadata.namespace}/{kyma.metadata.name}",
         state=state,
         because=because or (problem.operation if problem else "not reconciled yet"),
-        turn=_TURNS[refused.refusal] if refused else _STATES[state],
+        turn=_turn(refused, state, because),
         wanted=_wanted(resolution),
         installed=f"{status.version} (channel {status.channel})" if status and status.version else "",
         manifest=f"{manifest.metadata.name}, {manifest.status.state or 'new'}" if manifest else "",
         operation=problem.operation if problem and problem.operation != because else "",
     )
+
+
+def _turn(refused: RefusedModule | None, state: State, because: str) -> str:
+    if refused is not None:
+        return _TURNS[refused.refusal]
+    return _CONFIGURED if because.startswith(_BY_OPERATORS) else _STATES[state]
 
 
 def _wanted(resolution: Resolution) -> str:

@@ -13,7 +13,10 @@ from hortus.kube.objects import Object, shaped
 
 HEADS: Final = ("Name", "Version", "CR Policy", "Managed", "Module Status", "Installation Status")
 NOT_RUNNING: Final = "NotRunning"
+COMMUNITY_HEADS: Final = ("Community Module", "Version", "Module Status", "Installation Status")
 UNKNOWN: Final = "Unknown"
+NO_POLICY: Final = "N/A"
+"""Policy of a module that no Kyma lists."""
 
 
 class InstalledModule(NamedTuple):
@@ -47,6 +50,28 @@ class InstalledModule(NamedTuple):
         names = ("name", "version", "crPolicy", "managed", "moduleStatus", "installationStatus")
         return dict(zip(names, self.row, strict=True))
 
+    @property
+    def community_row(self) -> tuple[str, ...]:
+        """The row in a table of community modules."""
+        return (self.name, self.version, self.resource_state, self.state)
+
+    def split_summary(self) -> dict[str, object]:
+        """The row as JSON, with version and channel apart."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "channel": self.channel,
+            "moduleStatus": self.resource_state,
+            "managed": str(self.managed).lower(),
+            "crPolicy": self.policy,
+            "installationStatus": self.state,
+        }
+
+    def community_summary(self) -> dict[str, object]:
+        """The row of a community module as JSON."""
+        names = ("name", "version", "moduleStatus", "installationStatus")
+        return dict(zip(names, self.community_row, strict=True))
+
 
 def installed(kyma: Kyma, resources: Mapping[str, str]) -> list[InstalledModule]:
     """The modules of a Kyma, by name. `resources` holds the state of each module's default resource."""
@@ -70,6 +95,19 @@ def _row(name: str, module: Module | None, status: ModuleStatus | None, resource
         resource_state=resource_state,
         state=status.state if status else State.PROCESSING,
         message=status.message if status else "",
+    )
+
+
+def found_module(name: str, version: str, state: str, resource_state: str) -> InstalledModule:
+    """A module that is in the cluster and that no Kyma lists."""
+    return InstalledModule(
+        name=name,
+        version=version,
+        channel="",
+        policy=NO_POLICY,
+        managed=False,
+        resource_state=resource_state,
+        state=state,
     )
 
 

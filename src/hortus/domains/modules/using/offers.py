@@ -47,8 +47,23 @@ def offers(
     templates: Sequence[ModuleTemplate],
     remote: Iterable[ModuleTemplate] = (),
 ) -> list[ModuleOffer]:
-    """All offers: the catalog's, community modules in the cluster, and those of the remote list; each by name."""
-    published = {(module_of(one), one.spec.version) for one in templates if not is_community(one)}
+    """All offers: the catalog's, community modules in the cluster, and those of the remote list; each by name.
+
+    In a cluster that is its own control plane nothing is copied: there the catalog's templates are those that a
+    ModuleReleaseMeta of their namespace names.
+    """
+    releases = list(releases)
+    named = {
+        (release.metadata.namespace, release.metadata.name, channel.version)
+        for release in releases
+        for channel in release.spec.channels
+    }
+    core_templates = [
+        one
+        for one in templates
+        if not is_community(one) or (one.metadata.namespace, module_of(one), one.spec.version) in named
+    ]
+    published = {(module_of(one), one.spec.version) for one in core_templates}
     core = [
         ModuleOffer(release.metadata.name, versions, CORE)
         for release in releases
@@ -64,7 +79,7 @@ def offers(
     local = [
         ModuleOffer(module_of(one), (one.spec.version,), f"{one.metadata.namespace}/{one.metadata.name}")
         for one in templates
-        if is_community(one) and module_of(one)
+        if one not in core_templates and module_of(one)
     ]
     return [*sorted(core), *sorted(local), *_remote(remote)]
 

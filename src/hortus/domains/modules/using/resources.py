@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hortus.domains.modules.using.session import FIELD_MANAGER, gvk
-from hortus.kube import Client, yaml
-from hortus.kube.discovery import Discovery, UnknownResource
-from hortus.kube.objects import Object, key_of
+from hortus.kube import yaml
+from hortus.kube.objects import Object
 from hortus.kube.yaml import YamlError
 from hortus.terminal import CommandError
 
@@ -27,20 +25,3 @@ def read_objects(path: Path) -> list[Object]:
     if not found:
         raise CommandError(f"{path} holds no object")
     return found
-
-
-async def create_all(client: Client, objects: list[Object]) -> list[str]:
-    """Apply the objects, and return a line for each. Raises CommandError, KubeError."""
-    if not objects:
-        return []
-    served = await Discovery.look(client)
-    lines = []
-    for one in objects:
-        try:
-            resource = served.kind(gvk(*(one[name] for name in ("apiVersion", "kind")))).resource
-        except UnknownResource as error:
-            raise CommandError(f"{error}; the module that serves it must be installed first") from None
-        key = key_of(one)
-        await client.apply(resource, one, field_manager=FIELD_MANAGER)
-        lines.append(f"{resource.kind} {key.namespace + '/' if key.namespace else ''}{key.name} applied")
-    return lines

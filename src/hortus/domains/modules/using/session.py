@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 from hortus.domains.modules.names import ACCESS_KEY, REMOTE_KYMA, Label
@@ -17,17 +17,14 @@ from hortus.domains.modules.types import (
     ModuleReleaseMeta,
     ModuleStatus,
     ModuleTemplate,
-    TrackedObject,
 )
 from hortus.domains.modules.using.editing import ModuleNotListed, Patch
-from hortus.domains.modules.using.installed import UNKNOWN, state_of
 from hortus.engine import read
 from hortus.engine.kubeconfigs import SECRETS, KubeconfigSecret
 from hortus.kube import Client, ConnectionSettings, PatchKind
-from hortus.kube.discovery import Discovery, UnknownResource
 from hortus.kube.errors import Conflict, Invalid, NotFound, NotServed
 from hortus.kube.kubeconfig import KubeconfigError, from_untrusted
-from hortus.kube.objects import GroupVersionKind, Resource
+from hortus.kube.objects import GroupVersionKind
 from hortus.terminal import EXIT_TIMEOUT, CommandError, Connections
 
 NAMESPACE: Final = "kyma-system"
@@ -85,13 +82,19 @@ class ModuleSession:
         except NotServed:
             raise CommandError(
                 f"cluster {self.client.host} serves no Kymas: is it one whose modules are managed? On a control plane, "
-                "name the cluster: --cluster KYMA"
+                "name the cluster: --cluster KYMA; modules of hortus module install: hortus module status"
             ) from None
         except NotFound:
             raise CommandError(
                 f"cluster {self.client.host} has no Kyma {NAMESPACE}/{REMOTE_KYMA}: on a control plane, name the "
                 "cluster: --cluster KYMA; in a new cluster it appears within seconds"
             ) from None
+
+    async def kyma_if_any(self) -> Kyma | None:
+        """The Kyma of the cluster; None where there is none."""
+        with contextlib.suppress(NotServed, NotFound):
+            return read(Kyma, await self.client.get(KYMAS, REMOTE_KYMA, NAMESPACE))
+        return None
 
     async def releases(self) -> list[ModuleReleaseMeta]:
         """The catalog's modules; none where the kind is not served."""
@@ -104,28 +107,6 @@ class ModuleSession:
         with contextlib.suppress(NotServed):
             return [read(ModuleTemplate, one) for one in (await self.client.list(MODULE_TEMPLATES)).items]
         return []
-
-    async def resource_states(self, modules: Collection[ModuleStatus]) -> dict[str, str]:
-        """The state of each module's default resource, by the module's name."""
-        tracked = {module.name: module.resource for module in modules if module.resource is not None}
-        if not tracked:
-            return {}
-        served = await Discovery.look(self.client)
-        states = await asyncio.gather(*(self._state(served, resource) for resource in tracked.values()))
-        return dict(zip(tracked, states, strict=True))
-
-    async def _state(self, served: Discovery, tracked: TrackedObject) -> str:
-        try:
-            resource = served.kind(gvk(tracked.api_version, tracked.kind)).resource
-        except UnknownResource:
-            return UNKNOWN
-        return await self._read_state(resource, tracked)
-
-    async def _read_state(self, resource: Resource, tracked: TrackedObject) -> str:
-        try:
-            return state_of(await self.client.get(resource, tracked.metadata.name, tracked.metadata.namespace))
-        except NotFound:
-            return state_of(None)
 
     async def edit(self, change: Callable[[Kyma], Patch]) -> Kyma:
         """Patch the list of modules, and return the Kyma after it; `change` makes the patch of the present one.

@@ -10,7 +10,7 @@ from hortus.engine.rbac import Permission
 _KEEP = ("get", "list", "watch", "create", "patch", "delete")
 
 CONTROL: tuple[Permission, ...] = (
-    Permission(WATCHERS.group, (WATCHERS.plural,), ("list", "watch", "patch"), "follows Watchers"),
+    Permission(WATCHERS.group, (WATCHERS.plural,), ("get", "list", "watch", "patch"), "follows Watchers"),
     Permission(WATCHERS.group, (f"{WATCHERS.plural}/status",), ("patch",), "reports the state of Watchers"),
     Permission(KYMAS.group, (KYMAS.plural,), ("list", "watch", "patch"), "hands events to the replica of the Kyma"),
     Permission(GATEWAYS.group, (GATEWAYS.plural,), ("list", "watch"), "finds the address that agents report to"),

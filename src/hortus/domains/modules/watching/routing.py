@@ -55,6 +55,11 @@ class EventRouter:
         self._later: Delays[ObjectKey] = Delays(clock, lambda kyma, _: self._queue(kyma))
         self._notes: set[asyncio.Task[None]] = set()
 
+    @property
+    def paced(self) -> int:
+        """The number of Kymas that were queued within the last `SPACING`, as of the last one."""
+        return len(self._fired)
+
     def accept(self, kyma: ObjectKey, *, is_probe: bool) -> None:
         """Take an event of a Kyma's cluster."""
         if not self._holds(kyma):
@@ -80,9 +85,11 @@ class EventRouter:
 
     def _queue(self, kyma: ObjectKey) -> None:
         now = self._clock.monotonic()
-        if len(self._fired) > 1000:
-            self._fired = {key: time for key, time in self._fired.items() if time > now - SPACING}
+        self._fired.pop(kyma, None)
         self._fired[kyma] = now
+        # The oldest come first: of thousands that report in one second each is looked at once.
+        while (oldest := next(iter(self._fired))) != kyma and self._fired[oldest] <= now - SPACING:
+            del self._fired[oldest]
         if self._holds(kyma):
             self._trigger.fire(kyma)
         else:

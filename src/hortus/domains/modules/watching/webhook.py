@@ -166,7 +166,6 @@ def _secret(material: Material) -> Object:
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {"name": WEBHOOK_SECRET},
-        "immutable": False,
         "data": {name: base64.b64encode(value).decode() for name, value in values.items()},
     }
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
 from aiohttp import web
 from tests.domains.modules.watching.agent.world import World, review
 from tests.domains.modules.watching.certificates import authority, client, write_files
+from tests.waiting import until
 
 from hortus.kube.tls import client_context
 from hortus.testing import FakeClock
@@ -81,17 +82,24 @@ async def test_another_subresource_is_an_error_text_and_allowed(world: World) ->
     assert world.metric("watcher_failed_kcp_total", {"error_reason": "invalid-subresource"}) == 1
 
 
+async def _delivered(world: World, clock: FakeClock) -> dict[str, Any]:
+    """The body of the next event. The pauses of the agent pass on the clock; its requests take the machine's time."""
+
+    async def arrived() -> bool:
+        await clock.advance(1.0)
+        return not world.control.events.empty()
+
+    await until(arrived)
+    return (await world.control.next())[1]
+
+
 async def test_a_refused_event_is_tried_three_times_and_then_in_another_round(world: World) -> None:
     """2.4: three tries with exponential back-off; ours: it stays until it is accepted."""
     world.control.refusals = [web.Response(status=503) for _ in range(3)]
     clock = FakeClock()
     async with world.agent(clock=clock) as agent:
         await world.review(agent.webhook_port, review())
-        delivered = asyncio.ensure_future(world.control.next())
-        while not delivered.done():
-            await clock.advance(1.0)
-            await asyncio.sleep(0.01)
-        assert (await delivered)[1] == BODY
+        assert await _delivered(world, clock) == BODY
     assert world.control.attempts == 4
     assert world.metric("watcher_failed_kcp_total", {"error_reason": "failed-request"}) == 1
 
@@ -121,10 +129,7 @@ async def test_a_replaced_certificate_is_shown_and_used_without_a_restart(world:
         await world.control.stop()
         await world.control.start()
         assert (await world.review(agent.webhook_port, review()))[0] == 200
-        delivered = asyncio.ensure_future(world.control.next())
-        while not delivered.done():
-            await clock.advance(1.0)
-            await asyncio.sleep(0.01)
+        await _delivered(world, clock)
     assert world.control.subjects == ["runtime-2"]
 
 

@@ -45,7 +45,7 @@ class _Lane:
     def __init__(self) -> None:
         self.events: dict[int, WatchedEvent] = {}
         self.waiting: set[WatchedEvent] = set()
-        """Those that nobody has begun to deliver: one more of the same is no news."""
+        """Events whose delivery has not begun. An event that equals one of them is not added."""
 
 
 class EventBuffer:

@@ -1,0 +1,1 @@
+"""Central configuration: what operators decide about the modules of many clusters, before their users."""
