@@ -1,0 +1,97 @@
+"""Puts the controllers of addons together for a process that has a `Manager`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hortus.domains.stacks.addons.changes import STACK
+from hortus.domains.stacks.addons.controller import ClusterAddonController
+from hortus.domains.stacks.addons.creation import AddonCreation, to_addon, to_cluster
+from hortus.domains.stacks.addons.membership import NAME as MEMBERSHIP
+from hortus.domains.stacks.addons.membership import MembershipLabels
+from hortus.domains.stacks.addons.rendering import AddonReleases, AddonRendering
+from hortus.domains.stacks.addons.workload import SECRET_SELECTOR, StackWorkloads, clusters_of
+from hortus.domains.stacks.capi import kubeconfig_secret
+from hortus.engine import Cache, Change, EventRecorder, Manager, Watch, spec_or_metadata_changed, wire
+from hortus.engine.kubeconfigs import SECRETS, sealed
+from hortus.engine.remote import RemotePool
+from hortus.engine.rollouts import RolloutGate, waits_for
+from hortus.kube import Client
+from hortus.kube.objects import Object, ObjectKey, key_of
+from hortus.render.helm import ChartRenderer
+
+NAME: Final = "clusteraddon"
+CREATE: Final = "clusteraddoncreate"
+"""The controllers' names in metrics, logs and events, as in the Go system."""
+
+
+def add_addons(
+    manager: Manager,
+    *,
+    client: Client,
+    namespace: str,
+    clusters: Cache,
+    pool: RemotePool,
+    releases: AddonReleases,
+    renderer: ChartRenderer,
+    events: EventRecorder,
+    gate: RolloutGate,
+    workers: int = 10,
+    inventory: bool = False,
+) -> ClusterAddonController:
+    """Add both controllers. `clusters` is the cache of Clusters, `namespace` the watched one, empty for all.
+
+    With `inventory` each Cluster of a stack becomes a member of the inventory.
+    """
+    secrets = manager.cache(SECRETS, namespace=namespace, labels=SECRET_SELECTOR, transform=sealed)
+    wiring = wire(manager, ClusterAddonController, client=client, events=events, namespace=namespace)
+    addons = wiring.cache.raw
+    controller = ClusterAddonController(
+        wiring,
+        clusters=clusters,
+        workloads=StackWorkloads(pool, secrets),
+        releases=releases,
+        rendering=AddonRendering(renderer),
+        gate=gate,
+    )
+
+    def waiting() -> list[ObjectKey]:
+        return [key_of(one) for one in addons.values() if waits_for(one, STACK)]
+
+    def of_cluster(cluster: str) -> list[ObjectKey]:
+        return [key for key in waiting() if key.name == f"cluster-addon-{cluster}"]
+
+    manager.controller(
+        NAME,
+        controller,
+        sources=[
+            gate.source(STACK, keys_of=of_cluster, waiting=waiting),
+            Watch(secrets, to=_addon_of_secret),
+            Watch(clusters, to=to_addon, when=spec_or_metadata_changed),
+            Watch(addons, when=spec_or_metadata_changed),
+        ],
+        workers=workers,
+    )
+    manager.controller(
+        CREATE,
+        AddonCreation(client, clusters=clusters, addons=addons),
+        sources=[Watch(addons, to=to_cluster, when=_is_gone), Watch(clusters, when=spec_or_metadata_changed)],
+    )
+    if inventory:
+        membership = MembershipLabels(client, secrets=secrets, clusters=clusters)
+        sources = [Watch(clusters, to=_secret_of_cluster, when=spec_or_metadata_changed), Watch(secrets)]
+        manager.controller(MEMBERSHIP, membership, sources=sources)
+    return controller
+
+
+def _secret_of_cluster(cluster: Object) -> list[ObjectKey]:
+    key = key_of(cluster)
+    return [ObjectKey(key.namespace, kubeconfig_secret(key.name))]
+
+
+def _addon_of_secret(secret: Object) -> list[ObjectKey]:
+    return [ObjectKey(key.namespace, f"cluster-addon-{key.name}") for key in clusters_of(secret)]
+
+
+def _is_gone(change: Change) -> bool:
+    return change.new is None

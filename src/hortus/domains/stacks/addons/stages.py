@@ -1,0 +1,303 @@
+"""The stages of a run: conditions before and after, charts applied and deleted; at the end the rest of the old release.
+
+Each stage has a phase in the status. A phase is written before its work begins, and its work may be repeated, so a run
+that was broken off goes on with the phase that it had reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+import msgspec
+
+from hortus.domains.stacks.addons.config import AddonStageSpec, StageAction, StageCondition
+from hortus.domains.stacks.addons.context import AddonContext
+from hortus.domains.stacks.addons.expressions import NotYet, check
+from hortus.domains.stacks.addons.reasons import (
+    AGAIN,
+    APPLY_FAILED,
+    CHART_MISSING,
+    CONTROL_PLANE_NOT_READY,
+    DELETE_FAILED,
+    RENDER_FAILED,
+    SILENT_AGAIN,
+    VALUES_FAILED,
+    AddonCondition,
+    CelReason,
+)
+from hortus.domains.stacks.addons.rendering import AddonRendering, RenderFailed, ValuesError
+from hortus.domains.stacks.addons.service import StagePhase
+from hortus.domains.stacks.conditions import Severity
+from hortus.domains.stacks.context import ConditionError
+from hortus.domains.stacks.inventory import InstanceLabel
+from hortus.domains.stacks.names import FIELD_MANAGER, OWNED
+from hortus.engine import Actor
+from hortus.engine.applysets import ApplyReport, ApplySet, ClusterClient, Inventory, Policy
+from hortus.engine.outcomes import NEVER
+from hortus.kube import Clock, durations
+from hortus.kube.errors import KubeError
+from hortus.kube.objects import Object, format_time, parse_time
+from hortus.render.helm import ChartSource
+
+ADDON_NAMESPACE: Final = "kube-system"
+"""The namespace of objects that name none."""
+WAITING: Final = "fleet.hortus.dev/addon-waiting"
+"""Annotation of a ClusterAddon: the stage and phase that waits for a condition with a timeout, and since when."""
+_FOUNDATION_WAIT: Final = 2.0
+"""Seconds to wait for namespaces and definitions; what needs them is applied by the next reconcile."""
+
+
+class StageRunner:
+    """Runs the stages of ClusterAddons."""
+
+    def __init__(self, rendering: AddonRendering, *, clock: Clock) -> None:
+        self._rendering = rendering
+        self._clock = clock
+
+    # Steps, in their order.
+
+    async def run_stages(self, context: AddonContext) -> None:
+        """Go through the stages that are not done. Raises ConditionError for the first that has to wait."""
+        for index, spec in enumerate(context.charts.config.of(context.run.hook)):
+            await self._run(context, index, spec)
+
+    async def clean_up(self, context: AddonContext) -> None:
+        """Delete the objects that no chart of the release has any more. Raises ConditionError."""
+        staying: list[Object] = []
+        for name in context.charts.config.applied_charts(context.run.hook):
+            staying += await self.rendered(context, name)
+        await self.prune(context, staying)
+
+    # One stage.
+
+    async def _run(self, context: AddonContext, index: int, spec: AddonStageSpec) -> None:
+        phase = context.stages[index].phase
+        if phase in (StagePhase.PENDING, StagePhase.BEFORE, ""):
+            if spec.before is not None:
+                await self._await(context, index, spec.before, StagePhase.BEFORE)
+            await self._enter(context, index, StagePhase.ACTING)
+            phase = StagePhase.ACTING.value
+        if phase == StagePhase.ACTING:
+            await self._act(context, spec)
+            if spec.after is not None:
+                await self._enter(context, index, StagePhase.AFTER)
+            phase = StagePhase.AFTER.value
+        if phase == StagePhase.AFTER:
+            if spec.after is not None:
+                await self._await(context, index, spec.after, StagePhase.AFTER)
+            await self._enter(context, index, StagePhase.DONE)
+
+    async def _act(self, context: AddonContext, spec: AddonStageSpec) -> None:
+        if spec.action is StageAction.APPLY:
+            await self.apply(context, await self.rendered(context, spec.name))
+        else:
+            await self._delete(context, await self.rendered(context, spec.name, with_values=False))
+
+    async def _enter(self, context: AddonContext, index: int, phase: StagePhase) -> None:
+        stages = list(context.stages)
+        stages[index] = msgspec.structs.replace(stages[index], phase=phase.value)
+        context.set_stages(stages)
+        await context.checkpoint()
+
+    async def _await(self, context: AddonContext, index: int, condition: StageCondition, phase: StagePhase) -> None:
+        """Raises ConditionError while a condition does not hold."""
+        before = phase is StagePhase.BEFORE
+        otherwise = CelReason.PRE_CONDITION if before else CelReason.POST_CONDITION
+        try:
+            async with workload_errors(context):
+                await check(condition, context.client, context.kinds, otherwise=otherwise)
+        except NotYet as error:
+            stages = list(context.stages)
+            stages[index] = msgspec.structs.replace(stages[index], phase=phase.value)
+            context.set_stages(stages)
+            late = await self._overdue(context, index, condition, phase)
+            name = stages[index].name
+            side = "waitForPreCondition" if before else "waitForPostCondition"
+            message = f"stage {name}, {side}: {late}{error}"
+            reason, severity = (CelReason.TIMED_OUT, Severity.ERROR) if late else (error.reason, error.severity)
+            raise _waiting(message, reason, severity) from error
+        context.drop(AddonCondition.EVALUATED_CEL)
+
+    async def _overdue(self, context: AddonContext, index: int, condition: StageCondition, phase: StagePhase) -> str:
+        """The text that says for how long a condition has been awaited, once that is longer than its timeout."""
+        if condition.timeout is None:
+            return ""
+        place = f"{context.run}/{index}/{phase.value}"
+        noted, _, since = context.object.metadata.annotations.get(WAITING, "").partition(" ")
+        if noted != place:
+            await context.patch({"metadata": {"annotations": {WAITING: f"{place} {format_time(context.now)}"}}})
+            return ""
+        if context.now - parse_time(since) < condition.timeout:
+            return ""
+        return f"it does not hold after {durations.from_seconds(condition.timeout)}: "
+
+    # Charts.
+
+    async def rendered(self, context: AddonContext, name: str, *, with_values: bool = True) -> list[Object]:
+        """The objects of one chart of the release. Raises ConditionError."""
+        chart = context.charts.charts.get(name)
+        if chart is None:
+            raise _missing(context, name)
+        context.drop(AddonCondition.CHART_FOUND)
+        found = await self._rendered(context, name, chart, context.data if with_values else None)
+        context.drop(AddonCondition.CHART_TEMPLATED)
+        return found
+
+    async def _rendered(
+        self, context: AddonContext, name: str, chart: ChartSource, data: Object | None
+    ) -> list[Object]:
+        try:
+            return await self._rendering.chart(context.release, name, chart, data, context.served)
+        except (ValuesError, RenderFailed) as error:
+            reason = VALUES_FAILED if isinstance(error, ValuesError) else RENDER_FAILED
+            raise ConditionError(
+                f"release {context.release.name.tag}: {error}" if isinstance(error, ValuesError) else str(error),
+                condition=AddonCondition.CHART_TEMPLATED,
+                reason=reason,
+                severity=Severity.ERROR,
+                actor=Actor.PROVIDER,
+                # Values are made of objects that may be complete later.
+                after=AGAIN,
+                event=reason,
+            ) from error
+
+    # Objects.
+
+    async def apply(self, context: AddonContext, objects: Sequence[Object]) -> None:
+        """Apply the objects of a chart; nothing is deleted. Raises ConditionError."""
+        async with workload_errors(context):
+            await context.inventory.name(objects)
+            report = await self._set(context).apply(objects, whole=True)
+        context.inventory.note(report)
+        context.set_resources(context.inventory.listed)
+        if not report.complete:
+            raise _not_applied(report)
+
+    async def prune(self, context: AddonContext, staying: Sequence[Object]) -> None:
+        """Delete all objects of the inventory but those given. Raises ConditionError."""
+        async with workload_errors(context):
+            kept = await context.inventory.members(staying)
+            stored = await context.inventory.load()
+        await self._remove(context, {member: stored[member] for member in stored if member not in kept})
+
+    async def _delete(self, context: AddonContext, objects: Sequence[Object]) -> None:
+        async with workload_errors(context):
+            leaving = await context.inventory.members(objects)
+        await self._remove(context, leaving)
+
+    async def _remove(self, context: AddonContext, leaving: Inventory) -> None:
+        if not leaving:
+            context.drop(AddonCondition.CHART_DELETED)
+            return
+        parent = RemovalParent(leaving)
+        deleting = ApplySet(
+            ClusterClient(context.client),
+            parent,
+            kinds=context.kinds,
+            field_manager=FIELD_MANAGER,
+            policy=_policy(),
+            clock=self._clock,
+        )
+        async with workload_errors(context):
+            report = await deleting.delete()
+            stored = await context.inventory.load()
+            gone = [member for member in leaving if member not in parent.left]
+            await context.inventory.store({member: stored[member] for member in stored if member not in gone})
+        context.set_resources(context.inventory.listed)
+        if not report.complete:
+            raise _condition_error(AddonCondition.CHART_DELETED, DELETE_FAILED, report.message())
+        context.drop(AddonCondition.CHART_DELETED)
+
+    def _set(self, context: AddonContext) -> ApplySet:
+        return ApplySet(
+            ClusterClient(context.client),
+            context.inventory,
+            kinds=context.kinds,
+            field_manager=FIELD_MANAGER,
+            policy=_policy(),
+            clock=self._clock,
+        )
+
+
+class RemovalParent:
+    """A set that consists of members to be deleted, which are remembered elsewhere."""
+
+    identity = OWNED
+    namespace = ADDON_NAMESPACE
+    shared_kinds: tuple[str, ...] = ()
+
+    def __init__(self, leaving: Inventory) -> None:
+        self.left: Inventory = leaving
+        """Those that are not gone yet."""
+
+    async def load(self) -> Inventory:
+        return self.left
+
+    async def store(self, inventory: Inventory) -> None:
+        self.left = inventory
+
+    async def remove(self) -> None:
+        self.left = {}
+
+
+@asynccontextmanager
+async def workload_errors(context: AddonContext) -> AsyncIterator[None]:
+    """Maps errors of the workload cluster's API to the condition ClusterReady."""
+    try:
+        yield
+    except KubeError as error:
+        raise ConditionError(
+            f"workload cluster of Cluster {context.cluster.key}: {error}",
+            condition=AddonCondition.CLUSTER_READY,
+            reason=CONTROL_PLANE_NOT_READY,
+            severity=Severity.INFO,
+            actor=Actor.PROVIDER,
+            after=getattr(error, "retry_after", None) or SILENT_AGAIN,
+        ) from error
+
+
+def _policy() -> Policy:
+    # The rest of the old release is deleted in a step of its own, once all of the release is there.
+    return Policy(marking=InstanceLabel(), prune=False, prune_content=True, wait=_FOUNDATION_WAIT)
+
+
+def _not_applied(report: ApplyReport) -> ConditionError:
+    return _condition_error(AddonCondition.CHART_APPLIED, APPLY_FAILED, report.message(), after=report.retry_after)
+
+
+def _waiting(message: str, reason: CelReason, severity: Severity) -> ConditionError:
+    return _condition_error(AddonCondition.EVALUATED_CEL, reason, message, severity=severity)
+
+
+def _condition_error(
+    condition: str,
+    reason: str,
+    message: str,
+    *,
+    severity: Severity = Severity.INFO,
+    after: float | None = None,
+) -> ConditionError:
+    return ConditionError(
+        message,
+        condition=condition,
+        reason=reason,
+        severity=severity,
+        actor=Actor.PROVIDER,
+        after=after or AGAIN,
+    )
+
+
+def _missing(context: AddonContext, name: str) -> ConditionError:
+    known: Iterable[str] = sorted(context.charts.charts)
+    return ConditionError(
+        f"release {context.release.name.tag}: {context.release.addon_chart_file} has no chart {name}, which a stage of "
+        f"{context.run.hook} names; it has {', '.join(known) or 'none'}: publish a release with the chart",
+        condition=AddonCondition.CHART_FOUND,
+        reason=CHART_MISSING,
+        severity=Severity.INFO,
+        actor=Actor.PROVIDER,
+        # A release does not change; another class of the Cluster is a change.
+        after=NEVER,
+    )

@@ -1,0 +1,135 @@
+"""Puts the controllers of the catalog together for a process that has a `Manager`."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from hortus.domains.stacks.approval import Approvals
+from hortus.domains.stacks.catalog.classes import ClassObjects
+from hortus.domains.stacks.catalog.releases import ClusterStackReleaseController, to_users
+from hortus.domains.stacks.catalog.stacks import ClusterStackController, stacks_of
+from hortus.domains.stacks.catalog.watches import ObjectWatches
+from hortus.domains.stacks.metrics import add_metrics
+from hortus.domains.stacks.names import FIELD_MANAGER, INSTANCE_LABEL, OWNED
+from hortus.domains.stacks.releases import Library
+from hortus.domains.stacks.selection import Selected
+from hortus.domains.stacks.settings import Settings
+from hortus.domains.stacks.types import STACK_POLICIES
+from hortus.engine import Cache, EventRecorder, Manager, Watch, spec_or_metadata_changed, wire
+from hortus.engine.applysets import DiscoveredKinds, WatchedLive
+from hortus.engine.indexes import without_managed_fields
+from hortus.engine.predicates import fields_changed
+from hortus.kube import Client
+from hortus.kube.objects import Object, ObjectKey, key_of
+from hortus.render.helm import ChartRenderer
+
+STACKS: Final = "clusterstack"
+RELEASES: Final = "clusterstackrelease"
+"""The controllers' names in metrics, logs and events, as in the Go system."""
+
+
+class StackCatalog(NamedTuple):
+    """The caches of the catalog, for the parts of the domain that read it."""
+
+    stacks: Cache
+    releases: Cache
+    approvals: Approvals
+
+
+def add_catalog(
+    manager: Manager,
+    *,
+    client: Client,
+    namespace: str,
+    clusters: Cache,
+    library: Library,
+    renderer: ChartRenderer,
+    events: EventRecorder,
+    settings: Settings,
+) -> StackCatalog:
+    """Add both controllers. `clusters` is the cache of Clusters, `namespace` the watched one, empty for all."""
+    selected = Selected(settings.watch_filter)
+    policies = manager.cache(STACK_POLICIES, namespace=namespace, transform=without_managed_fields)
+    stacks = wire(manager, ClusterStackController, client=client, events=events, namespace=namespace)
+    releases = wire(manager, ClusterStackReleaseController, client=client, events=events, namespace=namespace)
+    approvals = Approvals(policies)
+    _add_stacks(
+        manager,
+        stacks.cache.raw,
+        policies,
+        releases.cache.raw,
+        ClusterStackController(
+            stacks,
+            releases=releases.cache.raw,
+            clusters=clusters,
+            library=library,
+            approvals=approvals,
+            selected=selected,
+        ),
+        clusters,
+        settings,
+    )
+    add_metrics(manager.registry, releases.cache.raw)
+    kinds = DiscoveredKinds(client)
+    live = WatchedLive(
+        client,
+        manager.caches,
+        field_manager=FIELD_MANAGER,
+        labels=f"{INSTANCE_LABEL}={OWNED}",
+        namespace=namespace,
+    )
+    watches = ObjectWatches(releases.cache.raw)
+    controller = ClusterStackReleaseController(
+        releases,
+        manager=manager,
+        clusters=clusters,
+        library=library,
+        classes=ClassObjects(client, renderer, kinds=kinds, live=live, clock=manager.clock),
+        kinds=kinds,
+        live=live,
+        namespace=namespace,
+        watches=watches,
+        selected=selected,
+    )
+    manager.controller(
+        RELEASES,
+        controller,
+        sources=[
+            Watch(clusters, to=to_users, when=spec_or_metadata_changed, awaited=False),
+            watches.trigger,
+            Watch(releases.cache.raw, when=spec_or_metadata_changed),
+        ],
+        workers=settings.release_workers,
+        resync=settings.resync,
+    )
+    return StackCatalog(stacks.cache.raw, releases.cache.raw, approvals)
+
+
+def _add_stacks(
+    manager: Manager,
+    stacks: Cache,
+    policies: Cache,
+    releases: Cache,
+    controller: ClusterStackController,
+    clusters: Cache,
+    settings: Settings,
+) -> None:
+    def in_namespace(obj: Object) -> list[ObjectKey]:
+        namespaces = {key.namespace for key in to_users(obj)}
+        return [key for key in stacks if key.namespace in namespaces]
+
+    def of_policy(obj: Object) -> list[ObjectKey]:
+        return [key for key in stacks if key.namespace == key_of(obj).namespace]
+
+    manager.controller(
+        STACKS,
+        controller,
+        sources=[
+            Watch(clusters, to=in_namespace, when=spec_or_metadata_changed, awaited=False),
+            Watch(policies, to=of_policy, when=spec_or_metadata_changed),
+            Watch(releases, to=stacks_of, when=fields_changed("status") | spec_or_metadata_changed),
+            Watch(stacks, when=spec_or_metadata_changed),
+        ],
+        workers=settings.stack_workers,
+        resync=settings.resync,
+    )

@@ -1,0 +1,1 @@
+"""The kinds of cluster stacks, a file each; `hortus.domains.stacks.types` exports them."""

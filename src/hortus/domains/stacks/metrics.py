@@ -1,0 +1,33 @@
+"""Metrics of cluster stacks, counted over the caches at each scrape. Every replica reports all objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from prometheus_client import CollectorRegistry, Gauge
+
+from hortus.domains.stacks.types import ClusterStackRelease
+from hortus.engine import Cache, NotReadable, read
+
+READY, WAITING = "Ready", "Waiting"
+
+
+def add_metrics(registry: CollectorRegistry, releases: Cache) -> None:
+    """Count the ClusterStackReleases by their state."""
+    gauge = Gauge(
+        "hortus_stack_releases", "ClusterStackReleases by their state, Ready or Waiting.", ("state",), registry=registry
+    )
+    for state in (READY, WAITING):
+        gauge.labels(state).set_function(_counting(releases, ready=state == READY))
+
+
+def _counting(releases: Cache, *, ready: bool) -> Callable[[], float]:
+    def count() -> float:
+        found = 0
+        for obj in releases.values():
+            with suppress(NotReadable):
+                found += read(ClusterStackRelease, obj).status.ready is ready
+        return float(found)
+
+    return count

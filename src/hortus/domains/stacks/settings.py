@@ -1,0 +1,159 @@
+"""The operator's choices for cluster stacks. Every command that lists flags loads this module, so it loads little.
+
+Names and defaults of flags are those of SovereignCloudStack/cluster-stack-operator, `cmd/main.go`, where it has the
+flag; the environment is that of its Deployment, from the Secret `cso-cluster-stack-variables`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from hortus.engine.flags import Flag, FlagError
+
+if TYPE_CHECKING:
+    from hortus.engine.health import Address
+
+_MINUTE: Final = 60.0
+_SOURCES: Final = ("github", "oci")
+
+FLAGS: Final = (
+    Flag("stacks", "bool", False, "Serve ClusterStacks, their releases and addons. Needs their CRDs."),
+    Flag(
+        "source", "string", "github", "Source of releases: github or oci; the environment has address and credentials."
+    ),
+    Flag(
+        "local",
+        "bool",
+        False,
+        "Read releases from the folders cluster-stacks/<tag> in --release-dir, from nowhere else.",
+    ),
+    Flag(
+        "release-dir",
+        "string",
+        "/tmp/downloads/",  # noqa: S108 - the Go operator's default; below it are folders of this user alone
+        "Folder of releases. Put it on a volume to keep them over restarts.",
+    ),
+    Flag(
+        "release-repository", "string", "", "Repository of releases, in place of the environment's: owner/name or OCI."
+    ),
+    Flag("github-url", "string", "https://api.github.com", "API of the GitHub server with the releases."),
+    Flag(
+        "watch-filter", "string", "", "Reconcile only objects whose label cluster.x-k8s.io/watch-filter has this value."
+    ),
+    Flag("webhook-bind-address", "string", ":9443", "Address of the admission webhook; 0 for none."),
+    Flag(
+        "webhook-cert-dir",
+        "string",
+        "/tmp/k8s-webhook-server/serving-certs/",  # noqa: S108 - the Go operator's default, which is a mounted Secret
+        "Folder with tls.crt and tls.key of the admission webhook; without them it is not served.",
+    ),
+    Flag("namespace", "string", "", "Namespace of cluster stacks, in place of --watch-namespace."),
+    Flag("leader-elect-namespace", "string", "", "Refused with the flag to give: --leader-election-namespace."),
+    Flag("qps", "float", 50.0, "Accepted without effect: requests to a cluster are limited by --k8s-skr-client-qps."),
+    Flag("burst", "int", 100, "Accepted without effect, like --qps."),
+    Flag("clusterstack-concurrency", "int", 4, "ClusterStacks reconciled at the same time."),
+    Flag("clusterstackrelease-concurrency", "int", 4, "ClusterStackReleases reconciled at the same time."),
+    Flag(
+        "stacks-resync", "duration", 5 * _MINUTE, "Time between two looks for new releases, and two repairs of drift."
+    ),
+)
+
+
+class SourceSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The source of releases."""
+
+    source: str
+    local: bool
+    folder: str
+    github_url: str
+    owner: str
+    repository: str
+    git_token: str
+    oci_repository: str
+    """With the registry's host; http:// before it allows plain HTTP."""
+    oci_token: str
+    oci_username: str
+    oci_password: str
+
+    def missing(self) -> str:
+        """The variable of the environment without which the source cannot be used; empty when there is none."""
+        needed = {"OCI_REPOSITORY": self.oci_repository}
+        if self.source == "github":
+            needed = {"GIT_ORG_NAME": self.owner, "GIT_REPOSITORY_NAME": self.repository}
+        return next((name for name, value in needed.items() if not value), "")
+
+    def __repr__(self) -> str:
+        return f"SourceSettings({self.source!r}, local={self.local}, folder={self.folder!r})"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """All choices."""
+
+    source: SourceSettings
+    namespace: str
+    """Empty for that of the process."""
+    webhook: Address | None
+    webhook_folder: Path
+    watch_filter: str
+    stack_workers: int
+    release_workers: int
+    resync: float
+
+
+def from_flags(values: Mapping[str, Any], given: Mapping[str, str] = os.environ) -> Settings:
+    """The choices that flags and environment make. Raises FlagError."""
+    if values["source"] not in _SOURCES:
+        raise FlagError(f"flag --source is {values['source']!r}; it must be github or oci")
+    provider = given.get("GIT_PROVIDER", "github")
+    if values["source"] == "github" and provider != "github" and not values["local"]:
+        raise FlagError(f"environment variable GIT_PROVIDER is {provider!r}; only github is supported")
+    for name in ("clusterstack-concurrency", "clusterstackrelease-concurrency"):
+        if values[name] < 1:
+            raise FlagError(f"flag --{name} is {values[name]}; it must be 1 or more")
+    if values["stacks-resync"] < 1:
+        raise FlagError("flag --stacks-resync must be 1s or more")
+    if values["leader-elect-namespace"]:
+        raise FlagError(
+            f"flag --leader-elect-namespace is {values['leader-elect-namespace']!r}; give "
+            "--leader-election-namespace, which holds for all controllers of the process"
+        )
+    from hortus.engine.health import parse_address
+
+    try:
+        webhook = parse_address(values["webhook-bind-address"])
+    except ValueError as error:
+        raise FlagError(f"flag --webhook-bind-address: {error}") from None
+    return Settings(
+        source=_source(values, given),
+        namespace=values["namespace"],
+        webhook=webhook,
+        webhook_folder=Path(values["webhook-cert-dir"]),
+        watch_filter=values["watch-filter"],
+        stack_workers=values["clusterstack-concurrency"],
+        release_workers=values["clusterstackrelease-concurrency"],
+        resync=values["stacks-resync"],
+    )
+
+
+def _source(values: Mapping[str, Any], given: Mapping[str, str]) -> SourceSettings:
+    chosen = values["release-repository"]
+    owner, _, repository = chosen.partition("/")
+    github = values["source"] == "github"
+    return SourceSettings(
+        source=values["source"],
+        local=values["local"],
+        folder=values["release-dir"],
+        github_url=values["github-url"],
+        owner=owner if chosen and github else given.get("GIT_ORG_NAME", ""),
+        repository=repository if chosen and github else given.get("GIT_REPOSITORY_NAME", ""),
+        git_token=given.get("GIT_ACCESS_TOKEN", ""),
+        oci_repository=chosen if chosen and not github else given.get("OCI_REPOSITORY", ""),
+        oci_token=given.get("OCI_ACCESS_TOKEN", ""),
+        oci_username=given.get("OCI_USERNAME", ""),
+        oci_password=given.get("OCI_PASSWORD", ""),
+    )

@@ -1,0 +1,111 @@
+"""Conditions of stages: each obstacle is a condition with its reason, and none an error (issue 210)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.domains.stacks.addons.releases import config_map
+from tests.domains.stacks.addons.test_stages import AFTER, ONE, applied, chart
+from tests.domains.stacks.addons.world import CONFIG_MAPS, AddonWorld, condition, conditions
+
+from hortus.kube.clock import SystemClock
+
+OBJECT = {"key": "gate", "apiVersion": "v1", "kind": "ConfigMap", "name": "gate", "namespace": "default"}
+
+
+def waits(expression: str, *objects: Any, **more: Any) -> dict[str, Any]:
+    return {"conditions": expression, "objects": list(objects), **more}
+
+
+class LaterClock(SystemClock):
+    """The machine's clock, moved."""
+
+    offset = 0.0
+
+    def now(self) -> float:
+        return super().now() + self.offset
+
+
+async def test_a_stage_waits_before_and_after_it(here: AddonWorld) -> None:
+    stage = applied(
+        "cni",
+        waitForPreCondition=waits("gate.data.open == 'yes'", OBJECT),
+        waitForPostCondition=waits("has(gate.data.closed) && gate.data.closed == 'yes'", OBJECT),
+    )
+    here.shelf.staged(ONE, {"cni": chart("cni")}, {AFTER: stage})
+    await here.cluster(ONE)
+    await here.kubeconfig()
+    await here.inside.create(CONFIG_MAPS, config_map("gate", "default", open="no"))
+    async with here.controllers():
+        addon = await here.until(lambda obj: condition(obj, "EvaluatedCEL"))
+        found = condition(addon, "EvaluatedCEL")
+        assert (found["reason"], found["severity"]) == ("FailedToEvaluatePreCondition", "Info")
+        assert addon["status"]["stages"] == [{"name": "cni", "action": "apply", "phase": "waitingForPreCondition"}]
+        assert await here.names_inside() == set()
+        await here.inside.patch(CONFIG_MAPS, "gate", {"data": {"open": "yes"}}, "default")
+        await here.nudge()
+        addon = await here.until(
+            lambda obj: condition(obj, "EvaluatedCEL").get("reason") == "FailedToEvaluatePostCondition"
+        )
+        assert addon["status"]["stages"][0]["phase"] == "waitingForPostCondition"
+        assert await here.names_inside() == {"cni"}
+        await here.inside.patch(CONFIG_MAPS, "gate", {"data": {"closed": "yes"}}, "default")
+        await here.nudge()
+        addon = await here.installed(ONE)
+    assert "EvaluatedCEL" not in conditions(addon)
+
+
+@pytest.mark.parametrize(
+    ("expression", "objects", "reason", "severity"),
+    [
+        ("gate.data.open == ", [OBJECT], "CompileCELExpressionFailed", "Error"),
+        ("door.data.open == 'yes'", [OBJECT], "WrongInputVar", "Error"),
+        ("'yes'", [OBJECT], "CELExpressionTypeMismatch", "Error"),
+        ("gate.data.open", [OBJECT], "CELExpressionTypeMismatch", "Info"),
+        ("gate.data.absent == 'yes'", [OBJECT], "EvaluateCELConditionFailed", "Info"),
+        ("gate.data.open == 'yes'", [{**OBJECT, "name": "other"}], "ObjectNotFound", "Info"),
+        (
+            "gate.data.open == 'yes'",
+            [{**OBJECT, "apiVersion": "example.org/v1", "kind": "Gate"}],
+            "CRDNotExisting",
+            "Info",
+        ),
+        ("1 == 2", [], "FailedToEvaluatePreCondition", "Info"),
+    ],
+)
+async def test_each_obstacle_has_a_reason(
+    here: AddonWorld, expression: str, objects: list[Any], reason: str, severity: str
+) -> None:
+    stage = applied("cni", waitForPreCondition=waits(expression, *objects))
+    here.shelf.staged(ONE, {"cni": chart("cni")}, {AFTER: stage})
+    await here.cluster(ONE)
+    await here.kubeconfig()
+    await here.inside.create(CONFIG_MAPS, config_map("gate", "default", open="no"))
+    async with here.controllers():
+        addon = await here.until(lambda obj: condition(obj, "EvaluatedCEL"))
+    found = condition(addon, "EvaluatedCEL")
+    assert (found["reason"], found["severity"]) == (reason, severity)
+    assert found["message"].startswith("stage cni, waitForPreCondition: ")
+    assert condition(addon, "Ready")["reason"] == reason
+
+
+async def test_a_timeout_is_reported_and_the_condition_still_awaited(here: AddonWorld) -> None:
+    clock = LaterClock()
+    here.clock = clock
+    stage = applied("cni", waitForPreCondition=waits("gate.data.open == 'yes'", OBJECT, timeout="5m"))
+    here.shelf.staged(ONE, {"cni": chart("cni")}, {AFTER: stage})
+    await here.cluster(ONE)
+    await here.kubeconfig()
+    await here.inside.create(CONFIG_MAPS, config_map("gate", "default", open="no"))
+    async with here.controllers():
+        await here.until(lambda obj: condition(obj, "EvaluatedCEL").get("severity") == "Info")
+    clock.offset = 301.0
+    async with here.controllers():
+        addon = await here.until(lambda obj: condition(obj, "EvaluatedCEL").get("severity") == "Error")
+        found = condition(addon, "EvaluatedCEL")
+        assert found["reason"] == "CELEvaluationTimeout"
+        assert "does not hold after 5m0s" in found["message"]
+        await here.inside.patch(CONFIG_MAPS, "gate", {"data": {"open": "yes"}}, "default")
+        await here.nudge()
+        await here.installed(ONE)

@@ -1,0 +1,211 @@
+"""The hook server over HTTPS: its answers to Cluster API, and the hook that it notes in the ClusterAddon."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from tests.domains.stacks.addons.releases import config_map
+from tests.domains.stacks.addons.world import HOME, AddonWorld, addon_world
+
+from hortus.cli.up.session import free_port
+from hortus.domains.stacks.hooks.certificates import SECRET, ServingPair, is_due, pair_of, self_signed
+from hortus.domains.stacks.hooks.composition import add_hooks
+from hortus.domains.stacks.hooks.registration import EXTENSION_CONFIGS, HookEndpoint, read_pair
+from hortus.domains.stacks.hooks.server import HookServer
+from hortus.domains.stacks.releases.library import LocalLibrary
+from hortus.domains.stacks.releases.stores import ReleaseFolder
+from hortus.domains.stacks.types import CLUSTER_ADDONS
+from hortus.engine import Manager
+from hortus.engine.health import Address
+from hortus.engine.kubeconfigs import SECRETS
+from hortus.kube import Client
+from hortus.kube.access import Access
+from hortus.kube.clock import SystemClock
+from hortus.kube.objects import Object
+from hortus.testing.apiserver import TestServer
+from hortus.testing.waiting import wait_for
+
+ROOT = "/hooks.runtime.cluster.x-k8s.io/v1alpha1"
+CLASS = "docker-plain-1-33-v1"
+BEFORE = "/beforeclusterupgrade/before-cluster-upgrade"
+AFTER = "/afterclusterupgrade/after-cluster-upgrade"
+INITIALIZED = "/aftercontrolplaneinitialized/after-control-plane-initialized"
+
+
+class HookWorld:
+    """A hook server next to a management cluster."""
+
+    def __init__(self, addons: AddonWorld, server: HookServer, ca: bytes) -> None:
+        self.addons = addons
+        self.server = server
+        self.ca = ca
+
+    async def post(self, path: str, body: Any) -> Object:
+        access = Access(server=f"https://127.0.0.1:{self.server.port}", ca=self.ca)
+        async with Client(access) as client:
+            answer = await client.request("POST", f"{ROOT}{path}", orjson.dumps(body))
+        found: Object = orjson.loads(answer.body)
+        return found
+
+    async def call(self, path: str, class_name: str = CLASS, name: str = "shop") -> Object:
+        cluster = {
+            "apiVersion": "cluster.x-k8s.io/v1beta1",
+            "kind": "Cluster",
+            "metadata": {"name": name, "namespace": HOME},
+            "spec": {"topology": {"class": class_name, "version": "v1.33.1"}},
+        }
+        return await self.post(path, {"cluster": cluster})
+
+    async def addon(self, spec: Object, status: Object | None = None, name: str = "shop") -> None:
+        obj = {
+            "apiVersion": CLUSTER_ADDONS.api_version,
+            "kind": CLUSTER_ADDONS.kind,
+            "metadata": {"name": f"cluster-addon-{name}", "namespace": HOME},
+            "spec": {"clusterRef": {"kind": "Cluster", "name": name}, **spec},
+        }
+        await self.addons.client.create(CLUSTER_ADDONS, obj)
+        if status is not None:
+            await self.addons.client.patch(
+                CLUSTER_ADDONS, obj["metadata"]["name"], {"status": status}, HOME, subresource="status"
+            )
+
+    async def hook(self) -> str:
+        found = await self.addons.client.get(CLUSTER_ADDONS, "cluster-addon-shop", HOME)
+        return str(found["spec"].get("hook", ""))
+
+
+APPLIED = {"conditions": [{"type": "HelmChartApplied", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
+
+
+@pytest.fixture
+async def here(server: TestServer, tmp_path: Path) -> AsyncIterator[HookWorld]:
+    async with addon_world(server, tmp_path) as addons:
+        port = free_port(0)
+        async with Client(addons.client.access) as client:
+            manager = Manager(client, grace=0.0)
+            made = add_hooks(
+                manager,
+                client=client,
+                releases=LocalLibrary(ReleaseFolder(addons.shelf.folder), clock=SystemClock()),
+                address=Address("127.0.0.1", port),
+                folder=tmp_path / "none",
+                endpoint=HookEndpoint(url=f"https://127.0.0.1:{port}"),
+                config="hooks",
+                namespace=HOME,
+            )
+            async with manager.running():
+                secret = await wait_for(client, SECRETS, SECRET, HOME)
+                pair = read_pair(secret)
+                assert pair is not None
+                async with asyncio.timeout(20):
+                    while not made.port:
+                        await asyncio.sleep(0)
+                yield HookWorld(addons, made, pair.bundle)
+
+
+async def test_discovery_lists_three_handlers(here: HookWorld) -> None:
+    """A15."""
+    answer = await here.post("/discovery", {})
+    assert answer["status"] == "Success"
+    assert answer["kind"] == "DiscoveryResponse"
+    assert {one["name"]: one["requestHook"]["hook"] for one in answer["handlers"]} == {
+        "before-cluster-upgrade": "BeforeClusterUpgrade",
+        "after-cluster-upgrade": "AfterClusterUpgrade",
+        "after-control-plane-initialized": "AfterControlPlaneInitialized",
+    }
+
+
+async def test_the_extension_config_trusts_the_server(here: HookWorld) -> None:
+    config = await here.addons.client.get(EXTENSION_CONFIGS, "hooks")
+    assert config["spec"]["clientConfig"]["url"] == f"https://127.0.0.1:{here.server.port}"
+    secret = await here.addons.client.get(SECRETS, SECRET, HOME)
+    assert config["spec"]["clientConfig"]["caBundle"] == secret["data"]["ca.crt"]
+
+
+async def test_an_upgrade_is_held_until_the_addons_are_installed(here: HookWorld) -> None:
+    """A15."""
+    await here.addon({"clusterStack": "docker-plain-1-32-v1"}, APPLIED)
+    for _ in range(2):
+        answer = await here.call(BEFORE)
+        assert (answer["status"], answer["retryAfterSeconds"]) == ("Success", 10)
+        assert "cluster-addon-shop" in answer["message"]
+        assert await here.hook() == "BeforeClusterUpgrade"
+    await here.addons.client.patch(
+        CLUSTER_ADDONS, "cluster-addon-shop", {"spec": {"hook": None, "clusterStack": CLASS}}, HOME
+    )
+    answer = await here.call(BEFORE)
+    assert (answer["status"], answer["retryAfterSeconds"]) == ("Success", 0)
+    assert await here.hook() == ""
+
+
+async def test_addons_of_the_class_that_are_not_applied_hold_an_upgrade(here: HookWorld) -> None:
+    await here.addon({"clusterStack": CLASS}, {"conditions": []})
+    assert (await here.call(BEFORE))["retryAfterSeconds"] == 10
+
+
+async def test_an_initialized_control_plane_is_noted_once(here: HookWorld) -> None:
+    await here.addon({})
+    assert (await here.call(INITIALIZED))["status"] == "Success"
+    assert await here.hook() == "AfterControlPlaneInitialized"
+    await here.addons.client.patch(
+        CLUSTER_ADDONS, "cluster-addon-shop", {"spec": {"hook": None, "clusterStack": CLASS}}, HOME
+    )
+    await here.addons.client.patch(
+        CLUSTER_ADDONS, "cluster-addon-shop", {"status": APPLIED}, HOME, subresource="status"
+    )
+    assert (await here.call(INITIALIZED))["status"] == "Success"
+    assert await here.hook() == ""
+
+
+async def test_the_hook_after_an_upgrade_is_noted_where_the_release_has_stages_for_it(here: HookWorld) -> None:
+    charts = {"a": [config_map("a")]}
+    here.addons.shelf.staged(CLASS, charts, {"AfterClusterUpgrade": [{"name": "a", "action": "apply"}]})
+    other = "docker-plain-1-33-v2"
+    here.addons.shelf.staged(other, charts, {"BeforeClusterUpgrade": [{"name": "a", "action": "apply"}]})
+    await here.addon({"clusterStack": CLASS}, APPLIED)
+    assert (await here.call(AFTER, other))["status"] == "Success"
+    assert await here.hook() == ""
+    assert (await here.call(AFTER))["status"] == "Success"
+    assert await here.hook() == "AfterClusterUpgrade"
+
+
+async def test_a_missing_addon_is_a_failure_that_names_it(here: HookWorld) -> None:
+    answer = await here.call(BEFORE)
+    assert answer["status"] == "Failure"
+    assert "ClusterAddon stacks/cluster-addon-shop does not exist yet" in answer["message"]
+
+
+async def test_a_cluster_of_another_class_does_not_wait_for_us(here: HookWorld) -> None:
+    for path in (BEFORE, AFTER, INITIALIZED):
+        answer = await here.call(path, "quick-start")
+        assert answer["status"] == "Success"
+        assert not answer.get("retryAfterSeconds")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"), [({}, "`cluster`"), ([], "`cluster`"), ({"cluster": {"metadata": {}}}, "`name`")]
+)
+async def test_a_request_without_a_cluster_is_a_failure(here: HookWorld, body: Any, said: str) -> None:
+    answer = await here.post(BEFORE, body)
+    assert answer["status"] == "Failure"
+    assert said in answer["message"]
+
+
+def test_a_certificate_is_replaced_before_its_end_and_for_another_name() -> None:
+    pair = self_signed(["127.0.0.1", "a.example.org"], now=1_700_000_000)
+    assert not is_due(pair, ["127.0.0.1"], now=1_700_000_000)
+    assert is_due(pair, ["127.0.0.1"], now=1_700_000_000 + 61 * 86400)
+    assert is_due(pair, ["b.example.org"], now=1_700_000_000)
+    assert is_due(ServingPair(b"none", pair.key, b""), [], now=0)
+
+
+def test_a_new_certificate_is_trusted_next_to_the_one_before() -> None:
+    old = self_signed(["127.0.0.1"], now=1_700_000_000)
+    new = self_signed(["127.0.0.1"], now=1_700_000_001, before=old)
+    assert new.bundle == new.certificate + old.certificate
+    assert pair_of({"tls.crt": "YQ=="}) is None
