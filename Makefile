@@ -51,7 +51,7 @@ check: $(DEV_STAMP)  ## Lint, types, import law, lock drift, prose, names, typed
 bench: $(DEV_STAMP)  ## Run the benchmarks; table on the terminal, JSON in bench.json
 	@$(BIN)/python -m tests.benchmarks $(BENCH_FLAGS)
 
-oracles: $(DEV_STAMP)  ## Build the Go programs that tests compare with, where there is Go
+oracles: $(DEV_STAMP)  ## Build the programs that tests compare with; those in Go where there is Go
 	@$(BIN)/python -m tests.oracles
 
 soak: $(DEV_STAMP)  ## Run the long tests

@@ -39,6 +39,8 @@ def reference() -> str:
 def _overview() -> Iterator[str]:
     panels: dict[str, list[str]] = {}
     for name, command in app.commands.items():
+        if command.hidden:
+            continue
         panels.setdefault(getattr(command, "panel", "Commands"), []).append(f"[{name}](#hortus-{name})")
     for panel, names in panels.items():
         yield f"- **{panel}**: {', '.join(names)}"

@@ -27,6 +27,7 @@ from tests.benchmarks.fleet import Figures, _counted, _each, cpu_seconds, peak_m
 from tests.benchmarks.rollouts import observed
 from tests.benchmarks.runtimes import NAMESPACE, _until_quiet, running, runtime
 from tests.domains.rollouts.observer import Progress, Watched, observing
+from tests.waiting import until
 
 from hortus.cli.up.state import StateDirectory
 from hortus.domains.clusters.types import RUNTIMES, Runtime
@@ -59,6 +60,8 @@ CONFIG = (
 """The first operation of a shoot is a Create, so the fault strikes the update."""
 PAUSE = (10.0, 50.0)
 """Seconds between two kills."""
+HESITATION = 3.0
+"""Seconds from a halt until people resume the rollout."""
 REST = 30.0
 """Seconds."""
 PATIENCE = 1800.0
@@ -151,8 +154,7 @@ class Run:
             self._cpu = self.cpu()
             os.kill(pid, signal.SIGKILL)
             self.kills_at.append(time.monotonic())
-            while self._decider in (0, pid):
-                await asyncio.sleep(0.05)
+            await until(lambda gone=(0, pid): self._decider not in gone)
 
     async def end(self, name: str) -> Rollout:
         """Resume the rollout after each halt until it has succeeded."""
@@ -165,7 +167,7 @@ class Run:
                     return rollout
                 if rollout.status.phase == RolloutPhase.HALTED and rollout.status.halts > len(self.halted):
                     self.halted.append(next(one.message for one in rollout.status.conditions if one.type == "Halted"))
-                    await asyncio.sleep(3.0)
+                    await asyncio.sleep(HESITATION)
                     await self.command("resume", name)
         raise AssertionError("the watch ended")
 

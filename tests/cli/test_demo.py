@@ -13,6 +13,7 @@ from hortus.domains.access.types import CLUSTER_ACCESSES
 from hortus.domains.clusters.shoot.providers import PROVIDERS
 from hortus.domains.clusters.types import RUNTIMES
 from hortus.domains.modules.types import KYMAS
+from hortus.domains.stacks.types import CLUSTER_STACKS
 from hortus.kube import Client, Resource
 from hortus.kube.clock import SystemClock
 from hortus.kube.errors import NotFound
@@ -112,7 +113,7 @@ async def test_a_large_fleet_is_created_after_the_start_was_reported(client: Cli
     await fleet.begin()
     assert len(await names(client, RUNTIMES)) < FIRST
     following = asyncio.create_task(fleet.complete(reports))
-    await reports.until("runtimes 0/60, kymas 0/60, clusteraccesses 0/1")
+    await reports.until("runtimes 0/60, kymas 0/60, clusteraccesses 0/1, clusterstacks 0/1")
     following.cancel()
     assert len(await names(client, RUNTIMES)) == 60
 
@@ -121,40 +122,45 @@ async def test_progress_ends_when_every_object_is_ready(client: Client) -> None:
     fleet, reports = demo(client, 2), Reports()
     await fleet.begin()
     following = asyncio.create_task(fleet.complete(reports))
-    await reports.until("runtimes 0/2, kymas 0/2, clusteraccesses 0/1")
+    await reports.until("runtimes 0/2, kymas 0/2, clusteraccesses 0/1, clusterstacks 0/1")
     await become(client, RUNTIMES, "demo-1", {"state": "Ready"})
-    await reports.until("runtimes 1/2, kymas 0/2, clusteraccesses 0/1")
+    await reports.until("runtimes 1/2, kymas 0/2, clusteraccesses 0/1, clusterstacks 0/1")
     await become(client, RUNTIMES, "demo-1", {"state": "Failed"})
     await become(client, RUNTIMES, "demo-2", {"state": "Ready"})
     ready = {"type": "Ready", "status": "True", "reason": "Issued", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     await become(client, CLUSTER_ACCESSES, "demo-1-reader", {"conditions": [{**ready, "message": ""}]})
-    await reports.until("runtimes 1/2, kymas 0/2, clusteraccesses 1/1")
+    await reports.until("runtimes 1/2, kymas 0/2, clusteraccesses 1/1, clusterstacks 0/1")
     for name in ("demo-1", "demo-2"):
         await become(client, KYMAS, name, {"state": "Ready"})
-    await reports.until("runtimes 1/2, kymas 2/2, clusteraccesses 1/1")
+    await reports.until("runtimes 1/2, kymas 2/2, clusteraccesses 1/1, clusterstacks 0/1")
     await become(client, RUNTIMES, "demo-1", {"state": "Ready"})
-    await reports.until("runtimes 2/2, kymas 2/2, clusteraccesses 1/1", is_last=True)
+    (stack,) = (await client.list(CLUSTER_STACKS, "stacks")).items
+    await client.patch(
+        CLUSTER_STACKS, stack["metadata"]["name"], {"status": {"conditions": [ready]}}, "stacks", subresource="status"
+    )
+    await reports.until("runtimes 2/2, kymas 2/2, clusteraccesses 1/1, clusterstacks 1/1", is_last=True)
     async with asyncio.timeout(60):
         await following
     assert [progress for progress, is_last in reports.said if is_last] == [
-        "runtimes 2/2, kymas 2/2, clusteraccesses 1/1"
+        "runtimes 2/2, kymas 2/2, clusteraccesses 1/1, clusterstacks 1/1"
     ]
 
 
 async def test_objects_that_the_server_refuses_for_a_while_are_created_later(client: Client) -> None:
-    """The namespace is missing until the first pause: every Runtime in it is refused."""
+    """The namespaces are missing until the first pause: every object in them is refused."""
     pauses: list[float] = []
 
     class Clock(SystemClock):
         async def sleep(self, seconds: float) -> None:
             if not pauses:
-                await client.create(NAMESPACES, {"metadata": {"name": PLACE}})
+                for name in (PLACE, "stacks"):
+                    await client.create(NAMESPACES, {"metadata": {"name": name}})
             pauses.append(seconds)
 
     reports = Reports()
     fleet = Demo(client, DemoFleet([f"demo-{number}" for number in range(1, 41)], "binding"), Clock())
     following = asyncio.create_task(fleet.complete(reports))
-    await reports.until("runtimes 0/40, kymas 0/40, clusteraccesses 0/1")
+    await reports.until("runtimes 0/40, kymas 0/40, clusteraccesses 0/1, clusterstacks 0/1")
     following.cancel()
     found = await names(client, RUNTIMES)
     assert "demo-40" in found

@@ -73,6 +73,7 @@ CHOICES = {
         "config": {"modules": True, "skr-watcher-image-tag": "1.0.0", "istio-namespace": "mesh"},
         "networkPolicy": {"enabled": True},
     },
+    "stacks": {"config": {"stacks": True}, "networkPolicy": {"enabled": True}},
     "own-namespace": {"createWatchNamespace": True, "watchNamespace": "fleet", "fullnameOverride": "other"},
 }
 
@@ -192,6 +193,22 @@ def test_the_wheel_carries_the_chart(tmp_path: Path) -> None:
         for path in (ROOT / "charts" / "hortus").rglob("*")
         if path.is_file()
     }
+
+
+def test_cluster_api_reaches_the_hooks_where_stacks_are_served_and_nowhere_else() -> None:
+    made = _all_by_kind(CHOICES["stacks"])
+    [service] = [one for one in made["Service"] if one["metadata"]["name"] == "hortus-hooks"]
+    assert service["spec"]["ports"] == [{"name": "hooks", "port": 443, "protocol": "TCP", "targetPort": "hooks"}]
+    [container] = made["Deployment"][0]["spec"]["template"]["spec"]["containers"]
+    assert {"name": "hooks", "containerPort": 9442, "protocol": "TCP"} in container["ports"]
+    [policy] = made["NetworkPolicy"]
+    assert {"ports": [{"port": "hooks", "protocol": "TCP"}]} in policy["spec"]["ingress"]
+    namespace = service["metadata"]["namespace"]
+    config = yaml.load(next(one for one in made["ConfigMap"] if "config.yaml" in one["data"])["data"]["config.yaml"])
+    assert (config["hook-service"], config["hook-namespace"]) == ("hortus-hooks", namespace)
+    assert any(one["metadata"]["namespace"] == namespace for one in made["Role"] if "secrets" in str(one["rules"]))
+    without = _all_by_kind({"networkPolicy": {"enabled": True}})
+    assert "hooks" not in str([without["Service"], without["NetworkPolicy"]])
 
 
 def test_agents_reach_the_listener_where_the_watcher_runs_and_nothing_is_open_where_it_does_not() -> None:

@@ -28,7 +28,11 @@ BUILT_IN = {"process_cpu_seconds_total", "process_resident_memory_bytes"}
 """Metrics that the Prometheus client itself exports."""
 
 
-_METRIC = r"\b(?:controller_runtime|workqueue|rest_client|hortus|infrastructure_manager|leader|process|unexpected)_\w+"
+_PREFIXES = (
+    *("controller_runtime", "workqueue", "rest_client", "hortus", "infrastructure_manager", "leader", "process"),
+    *("unexpected", "lifecycle_mgr", "watcher_listener", "reconcile_duration"),
+)
+_METRIC = rf"\b(?:{'|'.join(_PREFIXES)})_\w+"
 
 
 class Example(NamedTuple):
@@ -156,8 +160,13 @@ def _named_in_sources() -> set[str]:
     places = (
         "domains/inventory/metrics.py",
         "domains/leftovers/metrics.py",
+        "domains/modules/kyma/composition.py",
+        "domains/modules/kyma/metrics.py",
+        "domains/modules/manifests/metrics.py",
+        "domains/modules/metrics.py",
         "domains/modules/watching/metrics.py",
         "domains/rollouts/metrics.py",
+        "domains/stacks/metrics.py",
         "engine/remote/metrics.py",
         "engine/reloading.py",
         "cli/program.py",
@@ -165,7 +174,11 @@ def _named_in_sources() -> set[str]:
     texts = [(ROOT / "src/hortus" / place).read_text() for place in places]
     recorder = (ROOT / "src/hortus/engine/leftovers/recorder.py").read_text()
     counted = {f"{name}_total" for name in re.findall(r'"(hortus_[a-z_]+)"', recorder)}
-    return counted | {name for text in texts for name in re.findall(r'"(hortus_[a-z_]+)"', text)}
+    return counted | {
+        name
+        for text in texts
+        for name in re.findall(r'"((?:hortus|lifecycle_mgr|watcher_listener|reconcile)_[a-z_]+)"', text)
+    }
 
 
 class _Counts:

@@ -173,6 +173,16 @@ CHANGES: tuple[Change, ...] = (
     _pod("garden.secretName", "other-garden", "volumes", expected=has("other-garden")),
     _pod("garden.secretKey", "config", "volumes", expected=has("'path': 'config'")),
     Change("garden.projectName", "two", "ConfigMap/hortus", CONFIG, has("gardener-project-name: two"), restarts=True),
+    Change(
+        "modules.clusterRoles",
+        ["view"],
+        "ClusterRoleBinding/hortus-modules-view",
+        ("roleRef", "name"),
+        "view",
+        restarts=True,
+        needs=(("config.modules", True), ("config.in-kcp-mode", False)),
+        alone=True,
+    ),
     _pod("runtimes.converterConfigMap", "kim", "volumes", expected=has("'name': 'kim'")),
     Change(
         "runtimes.converterConfigKey",

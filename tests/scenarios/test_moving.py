@@ -65,7 +65,7 @@ def clusters(found: Snapshot) -> dict[str, Object]:
 
 
 @pytest.mark.timeout(200)
-async def test_its_clusters_stay_as_they_are_whoever_installs(site: Site, tool: Tool, upstream: Path) -> None:
+async def test_its_clusters_stay_as_they_are_with_each_installer(site: Site, tool: Tool, upstream: Path) -> None:
     await before_hortus(site, upstream)
     before = clusters(await snapshot(site.client))
     assert len(before) == 2

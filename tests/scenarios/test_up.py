@@ -238,7 +238,7 @@ def test_a_fault_of_a_child_is_one_line_of_its_log(tmp_path: Path) -> None:
 
 
 class Writer(threading.Thread):
-    """Creates objects as fast as they are acknowledged, whoever is killed meanwhile."""
+    """Creates objects as fast as they are acknowledged, also while processes are killed."""
 
     def __init__(self, kubeconfig: Path) -> None:
         super().__init__(daemon=True)
@@ -270,7 +270,7 @@ def kept(kubeconfig: Path) -> set[str]:
     return set(listed.stdout.split())
 
 
-def test_nothing_acknowledged_is_lost_whoever_is_killed(tmp_path: Path) -> None:
+def test_nothing_acknowledged_is_lost_when_processes_are_killed(tmp_path: Path) -> None:
     state, random = tmp_path / "state", Random(2)
     with up(state, "--clusters", "1", config=FAST) as first:
         writer = Writer(first.kubeconfig)

@@ -55,7 +55,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "hortus.config" -}}
 {{- $own := dict "leader-elect" true "leader-election-namespace" .Release.Namespace -}}
 {{- $_ := set $own "watch-namespace" .Values.watchNamespace -}}
-{{- $_ := set $own "gardener-kubeconfig-path" (printf "/gardener/kubeconfig/%s" .Values.garden.secretKey) -}}
+{{- $_ := set $own "gardener-kubeconfig-path" (ternary (printf "/gardener/kubeconfig/%s" .Values.garden.secretKey) "" (not (empty .Values.garden.secretName))) -}}
 {{- with .Values.garden.projectName }}{{- $_ := set $own "gardener-project-name" . -}}{{- end -}}
 {{- if .Values.runtimes.converterConfigMap -}}
 {{- $_ := set $own "converter-config-filepath" (printf "/converter-config/%s" .Values.runtimes.converterConfigKey) -}}
@@ -64,6 +64,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $gates := list -}}
 {{- range $name, $on := . }}{{- $gates = append $gates (printf "%s=%t" $name $on) -}}{{- end -}}
 {{- $_ := set $own "feature-gates" (join "," $gates) -}}
+{{- end -}}
+{{- if include "hortus.stackHooks" . -}}
+{{- $_ := set $own "hook-service" (printf "%s-hooks" (include "hortus.fullname" .)) -}}
+{{- $_ := set $own "hook-namespace" .Release.Namespace -}}
 {{- end -}}
 {{- toYaml (mergeOverwrite $own (deepCopy .Values.config)) -}}
 {{- end -}}
@@ -123,4 +127,9 @@ which excludes them only in one namespace. Infrastructure-manager's is in its ow
 {{/* Not empty where agents in clusters report to this installation. */}}
 {{- define "hortus.watcher" -}}
 {{- if and .Values.config.modules (index .Values.config "skr-watcher-image-tag") }}true{{ end -}}
+{{- end -}}
+
+{{/* Not empty where Cluster API calls runtime hooks of this installation. */}}
+{{- define "hortus.stackHooks" -}}
+{{- if .Values.config.stacks }}true{{ end -}}
 {{- end -}}

@@ -21,7 +21,7 @@ SHARED_FLAGS: Final[tuple[Flag, ...]] = (
         "gardener-kubeconfig-path",
         "string",
         "/gardener/kubeconfig/kubeconfig",
-        "Kubeconfig file for the garden. It and the files it names are read again as they change.",
+        "Kubeconfig file for the garden; empty without one. It and the files it names are read again as they change.",
     ),
     Flag("gardener-project-name", "string", "gardener-project", "Gardener project; its namespace is garden-<name>."),
     Flag("gardener-request-timeout", "duration", 3.0, "Time limit for one request to the garden."),
@@ -29,6 +29,8 @@ SHARED_FLAGS: Final[tuple[Flag, ...]] = (
     Flag("gardener-ratelimiter-burst", "int", 5, "Requests to the garden that may go out at once.", reloadable=True),
     Flag("watch-namespace", "string", "kcp-system", "Namespace of all kinds and their Secrets; empty for all."),
     Flag("cluster-request-timeout", "duration", 10.0, "Time limit for one request to a cluster."),
+    Flag("k8s-skr-client-qps", "float", 50.0, "Requests a second to one cluster."),
+    Flag("k8s-skr-client-burst", "int", 100, "Requests to one cluster that may go out at once."),
     Flag("allow-local-clusters", "bool", False, "Reach clusters on this machine itself, as those of hortus up."),
     Flag(
         "allow-plain-http",
@@ -50,6 +52,8 @@ _POSITIVE: Final = (
     "gardener-ratelimiter-qps",
     "gardener-ratelimiter-burst",
     "cluster-request-timeout",
+    "k8s-skr-client-qps",
+    "k8s-skr-client-burst",
 )
 
 
@@ -60,3 +64,6 @@ def check_values(values: Mapping[str, Any]) -> None:
             raise FlagError(f"invalid value {values[name]} for flag --{name}: must be more than 0")
     for domain in all_domains():
         domain.check(values)
+        if domain.needs_garden and not values["gardener-kubeconfig-path"] and domain.served(values):
+            flag = f" (flag --{domain.served_by()})" if domain.served_by() else ""
+            raise FlagError(f"{domain.name}{flag} needs a garden, and --gardener-kubeconfig-path is empty; set it")

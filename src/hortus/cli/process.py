@@ -14,11 +14,13 @@ from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.remote import RemotePool, RemoteSettings, SecretCredentials
 from hortus.engine.rollouts import RolloutGate
-from hortus.kube import LOCAL_NETWORKS, Client, ConnectionSettings, RateLimiter
+from hortus.kube import LOCAL_NETWORKS, Access, Client, ConnectionSettings, RateLimiter
 from hortus.kube.kubeconfig import Trust, load, through_proxy
 from hortus.kube.objects import Object, Resource
 
 _SHOOTS = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
+_NO_GARDEN = Access(server="https://no-garden.invalid")
+"""The garden of a process without one: no domain that reads it is served, so nothing is sent there."""
 
 
 @asynccontextmanager
@@ -33,7 +35,7 @@ async def process_context(
     limiter = RateLimiter(values["gardener-ratelimiter-qps"], values["gardener-ratelimiter-burst"], clock=manager.clock)
     file, namespace = values["gardener-kubeconfig-path"], values["watch-namespace"]
     garden_namespace = f"garden-{values['gardener-project-name']}"
-    access = through_proxy(load(file).access())
+    access = through_proxy(load(file).access()) if file else _NO_GARDEN
     calls = ConnectionSettings(timeout=values["gardener-request-timeout"])
 
     def reload(values: Mapping[str, Any]) -> None:
@@ -41,7 +43,8 @@ async def process_context(
 
     async with Client(access, settings=calls, observer=observer, limiter=limiter) as garden:
         manager.on_resume(garden.cut)
-        follow(manager, garden, file)
+        if file:
+            follow(manager, garden, file)
         kubeconfigs = manager.cache(SECRETS, namespace=namespace, labels=_selector(domains), transform=sealed)
         pool = _pool(host, kubeconfigs, values)
         manager.on_stop(pool.close)
@@ -54,7 +57,7 @@ async def process_context(
                 namespace=namespace,
                 garden=garden,
                 garden_namespace=garden_namespace,
-                shoots=manager.caches_of(garden).get(_SHOOTS, namespace=garden_namespace, transform=_outlines(domains)),
+                shoots=_shoots(manager, garden, garden_namespace, domains) if file else Cache("shoots of no garden"),
                 pool=pool,
                 kubeconfigs=kubeconfigs,
                 gate=_gate(manager, values),
@@ -65,6 +68,10 @@ async def process_context(
             ),
             reload,
         )
+
+
+def _shoots(manager: Manager, garden: Client, namespace: str, domains: Sequence[Domain]) -> Cache:
+    return manager.caches_of(garden).get(_SHOOTS, namespace=namespace, transform=_outlines(domains))
 
 
 def _gate(manager: Manager, values: Mapping[str, Any]) -> RolloutGate:
@@ -95,6 +102,8 @@ def _selector(domains: Sequence[Domain]) -> str:
 def _pool(host: Host, kubeconfigs: Cache, values: Mapping[str, Any]) -> RemotePool:
     timeout = values["cluster-request-timeout"]
     limits = RemoteSettings(
+        qps=values["k8s-skr-client-qps"],
+        burst=values["k8s-skr-client-burst"],
         timeout=timeout,
         connect_timeout=timeout,
         trust=Trust(plain_http=values["allow-plain-http"]),

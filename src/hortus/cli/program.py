@@ -18,19 +18,22 @@ from hortus.engine.configuration import FlagValues
 from hortus.engine.flags import FlagSet
 from hortus.engine.hosting import hosted, log_settings
 from hortus.engine.logging import set_level
+from hortus.engine.manager import DEFAULT_GRACE
 from hortus.engine.reloading import Reloader
 
 
 @asynccontextmanager
-async def program(values: Mapping[str, Any], configuration: FlagValues | None = None) -> AsyncIterator[Manager]:
+async def program(
+    values: Mapping[str, Any], configuration: FlagValues | None = None, *, grace: float = DEFAULT_GRACE
+) -> AsyncIterator[Manager]:
     """The manager with all controllers that `values` ask for, ready to run. Raises FlagError, KubeconfigError.
 
-    With the `configuration` that the values come from, its file is followed.
+    With the `configuration` that the values come from, its file is followed. `grace` is that of the manager.
     """
     domains = all_domains()
     _check(values)
     async with (
-        hosted(values, election=ELECTION_NAME) as host,
+        hosted(values, election=ELECTION_NAME, grace=grace) as host,
         process_context(host, values, domains) as (shared, reload_shared),
     ):
         hooks = [_reload_logs, reload_shared]

@@ -135,6 +135,11 @@ class Domain:
         """The folder's name; users see it in the names of alert groups."""
         self._package = package
 
+    @property
+    def needs_garden(self) -> bool:
+        """True where the controllers read the garden: a process without one does not have them."""
+        return False
+
     def kinds(self) -> Mapping[Resource, type[Kind]]:
         """Kinds with a CRD on the management cluster."""
         return {}

@@ -92,9 +92,10 @@ async def check(client: Client, wanted: Sequence[Object], namespace: str) -> Asy
         yield await _namespace(client, values["fleet-namespace"], "fleet's namespace", "rollouts.createNamespace")
     if reason := await rival(client, namespace, values["watch-namespace"]):
         yield Finding("failed", "other operators", reason)
-    secret = await _secret(client, parts, namespace)
-    yield secret.finding
-    if secret.kubeconfig:
+    if values["gardener-kubeconfig-path"]:
+        secret = await _secret(client, parts, namespace)
+        yield secret.finding
+    if values["gardener-kubeconfig-path"] and secret.kubeconfig:
         yield await _garden(secret.kubeconfig, f"garden-{values['gardener-project-name']}", contents.GARDEN)
     if not parts.installed:
         yield Finding("warning", "Deployment", f"not installed in {namespace}; run: hortus install -n {namespace}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from hortus.cli.flags import FLAGS
@@ -10,7 +9,7 @@ from hortus.cli.program import program
 from hortus.cli.sharding import addresses
 from hortus.cli.up.metrics import metrics_at, metrics_socket
 from hortus.cli.up.state import StateDirectory, write_private
-from hortus.cli.up.supervisor import CannotRun, report
+from hortus.cli.up.supervisor import STOP_GRACE, CannotRun, report, until_stopped
 from hortus.domains import all_domains
 from hortus.engine import cut_on_resume
 from hortus.engine.flags import FlagError, FlagSet
@@ -31,11 +30,12 @@ _LOCAL_FLAGS = (
 _SHARED_FLAGS = ("--sharding", "--leader-election-namespace=kube-system", "--shard-lease-duration=6s")
 """Further flags of replicas. The lease is short since the supervisor restarts a dead replica at once."""
 
+_GRACE = STOP_GRACE / 2
+"""Seconds for reconciles to end when the controllers stop. The other half is for all that is closed after them."""
 
-async def control(
-    state: StateDirectory, *, config: dict[str, Any], stop: asyncio.Event, replica: int | None = None
-) -> None:
-    """Run the controllers until `stop`, as number `replica` of several if there are. Raises CannotRun."""
+
+async def control(state: StateDirectory, *, config: dict[str, Any], replica: int | None = None) -> None:
+    """Run the controllers until cancelled, as number `replica` of several if there are. Raises CannotRun."""
     chosen = config.get("controllers") or {}
     flags = FlagSet(FLAGS)
     try:
@@ -53,10 +53,14 @@ async def control(
         if replica is not None:
             values = flags.parse([*arguments, *addresses(values, replica)])
         socket = metrics_socket(state, replica or 0)
-        async with program(values) as manager, metrics_at(socket, manager.registry), manager.running():
+        async with (
+            program(values, grace=_GRACE) as manager,
+            metrics_at(socket, manager.registry),
+            manager.running(),
+        ):
             cut_on_resume(manager.resumed)
             report("ready", ", ".join(domain.name for domain in all_domains() if domain.kinds()))
-            await stop.wait()
+            await until_stopped()
     except (FlagError, SettingsError) as error:
         raise CannotRun(f"configuration, controllers: {error}") from None
 

@@ -13,14 +13,17 @@ from hortus.cli.up.supervisor import CannotRun, report
 from hortus.domains import DemoFleet
 from hortus.engine import Manager
 from hortus.kube import Client, ConnectionSettings
+from hortus.simulation.capi.composition import add_controllers as add_capi
+from hortus.simulation.capi.definitions import install
+from hortus.simulation.capi.settings import CapiSettings
 from hortus.simulation.garden.composition import add_controllers
 from hortus.simulation.garden.content import BINDING, ensure_content
 from hortus.simulation.settings import SettingsError, from_config
 from hortus.simulation.workloads import SimulatedWorkloads
 
 
-async def simulate(state: StateDirectory, *, clusters: int, config: dict[str, Any], stop: asyncio.Event) -> None:
-    """Run the simulated garden until `stop`. Raises CannotRun."""
+async def simulate(state: StateDirectory, *, clusters: int, config: dict[str, Any]) -> None:
+    """Run the simulated garden until cancelled. Raises CannotRun."""
     try:
         settings = from_config(config)
     except SettingsError as error:
@@ -32,26 +35,24 @@ async def simulate(state: StateDirectory, *, clusters: int, config: dict[str, An
         Client.from_kubeconfig(state.simulation_kubeconfig, settings=connection) as management,
         local_registry(state.path),
     ):
+        await install(management)
         report("prepared")
         await ensure_content(garden, settings.project, time.time(), seed_capacity=settings.seed_capacity)
         manager = Manager(garden, grace=2.0)
         add_controllers(
             manager, garden=garden, management=management, server_url=management.access.server, settings=settings
         )
+        capi = Manager(management, grace=2.0)
+        add_capi(capi, management=management, settings=CapiSettings(hook_wait=0.1))
         demo = Demo(management, fleet, manager.clock)
-        async with manager.running():
+        async with manager.running(), capi.running():
             await demo.begin()
             example = {"example": fleet.names[0]} if fleet.names else {}
             report("ready", f"project {settings.project}, {_amount(clusters)} to begin with", **example)
             workloads = SimulatedWorkloads(management, settings=settings, clock=manager.clock)
-            tasks = (
-                asyncio.create_task(demo.complete(_report), name="demo objects"),
-                asyncio.create_task(workloads.run(), name="workloads"),
-            )
-            await stop.wait()
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
+            async with asyncio.TaskGroup() as work:
+                work.create_task(demo.complete(_report), name="demo objects")
+                work.create_task(workloads.run(), name="workloads")
 
 
 def _amount(clusters: int) -> str:

@@ -1,7 +1,8 @@
 """The three children of `hortus up`, one function each: `python -m hortus.cli.up.processes NAME --state-dir DIR ...`.
 
 A child says on standard output how far it is (`report`), logs JSON to standard error, and stops on SIGTERM or when its
-standard input ends, which is when the supervisor is gone.
+standard input ends, which is when the supervisor is gone. A stop is a cancellation, so that it ends every wait: a child
+that starts waits for other processes, and these may have stopped before it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,11 @@ from hortus.engine.logging import LogSettings, configure_logging
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
-Body = Callable[[argparse.Namespace, asyncio.Event], Awaitable[None]]
+Body = Callable[[argparse.Namespace], Coroutine[Any, Any, None]]
+"""Runs until it is cancelled."""
 
 
-async def _apiserver(arguments: argparse.Namespace, stop: asyncio.Event) -> None:
+async def _apiserver(arguments: argparse.Namespace) -> None:
     from hortus.cli.up.server import serve
 
     await serve(
@@ -37,22 +39,21 @@ async def _apiserver(arguments: argparse.Namespace, stop: asyncio.Event) -> None
         audit_policy=arguments.audit_policy,
         store=arguments.store,
         config=read_config(arguments.config),
-        stop=stop,
     )
 
 
-async def _simulation(arguments: argparse.Namespace, stop: asyncio.Event) -> None:
+async def _simulation(arguments: argparse.Namespace) -> None:
     from hortus.cli.up.garden import simulate
 
     state = StateDirectory(arguments.state_dir)
-    await simulate(state, clusters=arguments.clusters, config=read_config(arguments.config), stop=stop)
+    await simulate(state, clusters=arguments.clusters, config=read_config(arguments.config))
 
 
-async def _controllers(arguments: argparse.Namespace, stop: asyncio.Event) -> None:
+async def _controllers(arguments: argparse.Namespace) -> None:
     from hortus.cli.up.controllers import control
 
     state, config = StateDirectory(arguments.state_dir), read_config(arguments.config)
-    await control(state, config=config, stop=stop, replica=arguments.replica)
+    await control(state, config=config, replica=arguments.replica)
 
 
 _BODIES: dict[str, Body] = {"apiserver": _apiserver, "simulation": _simulation, "controllers": _controllers}
@@ -108,16 +109,24 @@ def _arguments() -> argparse.Namespace:
 
 
 async def _supervised(body: Body, arguments: argparse.Namespace) -> None:
+    """Runs `body` until it ends, or cancels it once when this process is asked to stop."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     stop_with_supervisor(loop, stop.set)
-    await body(arguments, stop)
+    work = asyncio.create_task(body(arguments), name=arguments.name)
+    asked = asyncio.create_task(stop.wait(), name="stop")
+    await asyncio.wait({work, asked}, return_when=asyncio.FIRST_COMPLETED)
+    asked.cancel()
+    work.cancel()
+    await asyncio.wait({work})
+    if not work.cancelled():
+        work.result()
 
 
 def stop_with_supervisor(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
-    """Call `stop` when standard input ends, which is when whoever started this process is gone."""
+    """Call `stop` when standard input ends, which is when the parent of this process is gone."""
     descriptor = sys.stdin.fileno()
     os.set_blocking(descriptor, False)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import secrets
 from pathlib import Path
@@ -18,7 +17,7 @@ from hortus.apiserver.clusters import certificate_kubeconfig, token_kubeconfig
 from hortus.apiserver.store import SqliteBackend, StoreFailed
 from hortus.cli.up.state import StateDirectory, write_private
 from hortus.cli.up.store import backend_of, server_settings
-from hortus.cli.up.supervisor import CannotRun, report
+from hortus.cli.up.supervisor import CannotRun, report, until_stopped
 from hortus.domains import all_domains
 from hortus.engine.rbac import policy_rules
 from hortus.kube import yaml
@@ -66,11 +65,10 @@ async def serve(
     port: int,
     ephemeral: bool,
     config: dict[str, Any],
-    stop: asyncio.Event,
     audit_policy: Path | None = None,
     store: str = "",
 ) -> None:
-    """Serve until `stop`. Raises CannotRun."""
+    """Serve until cancelled. Raises CannotRun."""
     audit = AuditSettings(audit_policy, state.logs / "audit.log") if audit_policy else None
     chosen = server_settings(config, store=store)
     backend = backend_of(chosen, state, ephemeral=ephemeral)
@@ -103,7 +101,7 @@ async def serve(
         await _allow_simulations(server)
         _write_kubeconfigs(state, server, token, garden.project)
         report("ready", f"{server.url}", server=server.url)
-        await stop.wait()
+        await until_stopped()
     finally:
         await server.stop()
 

@@ -50,6 +50,11 @@ def report(state: State, message: str = "", *, title: str = "", **facts: str) ->
     sys.stdout.buffer.flush()
 
 
+async def until_stopped() -> None:
+    """Waits in a child for its cancellation, which is how it is stopped."""
+    await asyncio.get_running_loop().create_future()
+
+
 class CannotRun(Exception):
     """A child cannot run and a restart would not help; the message has the reason and the fix."""
 

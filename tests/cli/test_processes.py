@@ -1,0 +1,77 @@
+"""A child of `hortus up` that is asked to stop ends, also while it waits for a server that never answers."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hortus.cli.up.state import StateDirectory
+from hortus.cli.up.supervisor import MODULE
+from hortus.kube import yaml
+
+Process = subprocess.Popen[bytes]
+PATIENCE = 60.0
+"""Seconds for a child to load and to connect, and to end on a machine with much else to do."""
+
+
+@pytest.fixture
+def silent() -> Iterator[socket.socket]:
+    """A server that takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(PATIENCE)
+        yield listening
+
+
+@pytest.fixture
+def state(tmp_path: Path, silent: socket.socket) -> Iterator[StateDirectory]:
+    found = StateDirectory(tmp_path / "state")
+    found.acquire()
+    kubeconfig = yaml.dump(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "silent", "cluster": {"server": f"http://127.0.0.1:{silent.getsockname()[1]}"}}],
+            "users": [{"name": "nobody", "user": {"token": "test"}}],
+            "contexts": [{"name": "silent", "context": {"cluster": "silent", "user": "nobody"}}],
+            "current-context": "silent",
+        }
+    )
+    for path in (found.controllers_kubeconfig, found.garden_kubeconfig, found.simulation_kubeconfig):
+        path.write_text(kubeconfig)
+        path.chmod(0o600)
+    yield found
+    found.release()
+
+
+def end_of_the_supervisor(child: Process) -> None:
+    assert child.stdin is not None
+    child.stdin.close()
+
+
+def sigterm(child: Process) -> None:
+    child.send_signal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize("stop", [end_of_the_supervisor, sigterm])
+@pytest.mark.parametrize("name", ["apiserver", "simulation", "controllers"])
+def test_a_child_stops_while_it_starts(
+    state: StateDirectory, silent: socket.socket, name: str, stop: Callable[[Process], None]
+) -> None:
+    options = ["--store", f"etcd://127.0.0.1:{silent.getsockname()[1]}"] if name == "apiserver" else []
+    command = [*MODULE, "hortus.cli.up.processes", name, "--state-dir", str(state.path), *options]
+    with (state.logs / f"{name}.log").open("wb") as log:
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=log)
+    try:
+        with silent.accept()[0]:
+            stop(child)
+            assert child.wait(PATIENCE) == 0
+    finally:
+        child.kill()
+        child.wait()
+        assert child.stdin is not None
+        child.stdin.close()
