@@ -16,9 +16,9 @@ from tests.apiserver.builtin.objects import random_object
 from tests.apiserver.test_malformed_records import crd_of
 from tests.apiserver.wire import Answer, Wire, connected
 
-from hortus.apiserver.builtin.description import builtin
 from hortus.apiserver.http import with_whole_numbers
 from hortus.apiserver.resources.kind import Kind
+from hortus.schema.builtin import builtin
 from hortus.testing.apiserver import TestServer, started_apiserver
 
 _ROUNDS = 25

@@ -2,9 +2,9 @@
 //
 // It parses the published Go packages of the versions that go.mod names and keeps facts only: field names, protobuf
 // numbers, Go types, the markers that OpenAPI, server-side apply and strategic merge go by. Prose is left out.
-// The format is explained in src/hortus/apiserver/builtin/description.py, which reads it.
+// The format is explained in src/hortus/schema/builtin/description.py, which reads it.
 //
-//	cd tools/builtin_kinds && go run . > ../../src/hortus/apiserver/builtin/kinds.txt
+//	cd tools/builtin_kinds && go run . > ../../src/hortus/schema/builtin/kinds.txt
 package main
 
 import (

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         AGE,
         Atomic,
         Column,
+        CoreType,
         Default,
         EmbeddedResource,
         Extra,
@@ -61,7 +62,7 @@ else:
             "conditions": "Condition",
             "definition": "validate_crd with_crd_defaults",
             "jsonpath": "JsonPath JsonPathError JsonPathTemplate",
-            "markers": "AGE Atomic Column Default EmbeddedResource Extra Format "
+            "markers": "AGE Atomic Column CoreType Default EmbeddedResource Extra Format "
             "ListMap ListSet Nullable PreserveUnknown Scale Shape ValidationRule Values",
             "nodes": "SchemaError",
             "problems": "FieldError",
@@ -77,6 +78,7 @@ __all__ = [
     "Column",
     "CompileError",
     "Condition",
+    "CoreType",
     "Default",
     "EmbeddedResource",
     "Extra",

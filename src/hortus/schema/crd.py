@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 import enum
 import types
@@ -13,7 +14,7 @@ import msgspec
 from hortus.schema import descriptions
 from hortus.schema.conditions import Condition
 from hortus.schema.kind import Facts, Fields, Kind
-from hortus.schema.markers import Atomic, ListMap, Marker, Shape, ValidationRule
+from hortus.schema.markers import Atomic, CoreType, ListMap, Marker, Shape, ValidationRule
 
 _API_VERSION = (
     "The version of the schema that this object is written in. Servers convert known versions and may refuse others."
@@ -204,8 +205,9 @@ def _union(members: tuple[Any, ...], where: str) -> dict[str, Any]:
 
 
 def _annotated(inner: Any, extras: tuple[Any, ...], where: str) -> dict[str, Any]:
+    core = next((extra for extra in extras if isinstance(extra, CoreType)), None)
     shape = next((extra.struct for extra in extras if isinstance(extra, Shape)), inner)
-    found = _typed(shape, where)
+    found = copy.deepcopy(core.keywords()) if core is not None else _typed(shape, where)
     for extra in extras:
         if isinstance(extra, msgspec.Meta):
             found.update(_limits(extra, found))
@@ -213,7 +215,7 @@ def _annotated(inner: Any, extras: tuple[Any, ...], where: str) -> dict[str, Any
             found.setdefault("x-kubernetes-validations", []).append(extra.keywords())
         elif isinstance(extra, Atomic) and found.get("type") == "object":
             found["x-kubernetes-map-type"] = "atomic"
-        elif isinstance(extra, Marker):
+        elif isinstance(extra, Marker) and not isinstance(extra, CoreType):
             found.update(extra.keywords())
     return found
 

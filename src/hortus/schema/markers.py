@@ -111,6 +111,23 @@ class Shape(Marker):
         return {}
 
 
+class CoreType(Marker):
+    """The schema of a built-in type of Kubernetes, for a field that keeps its object as it was written.
+
+    liveness_probe: Annotated[dict[str, Any] | None, CoreType("core.Probe")] = None
+    """
+
+    def __init__(self, name: str) -> None:
+        """`name` is one of `schema/builtin/kinds.txt`: alias.Name, or a word such as `quantity`."""
+        self.name = name
+
+    def keywords(self) -> dict[str, Any]:
+        """The whole schema of the type, which stands in place of the field's own."""
+        from hortus.schema.builtin import embedded_schema
+
+        return embedded_schema(self.name)
+
+
 class Extra(Marker):
     """Further keywords of the schema, such as `{"oneOf": [...]}`."""
 

@@ -7,7 +7,7 @@ import random
 from datetime import UTC, datetime
 from typing import Any
 
-from hortus.apiserver.builtin.description import FieldDescription, builtin
+from hortus.schema.builtin import FieldDescription, builtin
 
 _DEEPEST = 9
 _TEXTS = ("", "a", "web", "kube-system", "ä", "日本", "😀", "a\nb", '"quoted"', "\x00", "0", "null", "x" * 200)

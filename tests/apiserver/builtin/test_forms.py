@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.apiserver.wire import Wire
 
-from hortus.apiserver.builtin.description import builtin
 from hortus.apiserver.builtin.forms import FORMS, autoscaler_v1, autoscaler_v2
 from hortus.apiserver.builtin.shapes import Shapes
+from hortus.schema.builtin import builtin
 
 from .objects import random_object
 

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from tests.oracles.programs import GoProgram, go_program
 
 from hortus.apiserver.builtin.catalogue import definitions
-from hortus.apiserver.builtin.description import builtin
 from hortus.apiserver.builtin.protobuf import decode, encode, encode_watch_event
 from hortus.apiserver.builtin.protobuf.envelope import type_of
 from hortus.apiserver.builtin.shapes import Shapes
 from hortus.kube.errors import BadRequest
+from hortus.schema.builtin import builtin
 
 from .objects import random_object
 

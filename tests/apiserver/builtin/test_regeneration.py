@@ -24,4 +24,4 @@ def test_the_tool_writes_the_description_that_is_here() -> None:
     written = subprocess.run(
         [go, "run", "-buildvcs=false", "."], cwd=tool, env=environment, check=True, capture_output=True
     )
-    assert written.stdout == (_ROOT / "src/hortus/apiserver/builtin/kinds.txt").read_bytes()
+    assert written.stdout == (_ROOT / "src/hortus/schema/builtin/kinds.txt").read_bytes()

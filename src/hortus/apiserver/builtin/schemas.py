@@ -12,8 +12,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-from hortus.apiserver.builtin.description import Description, FieldDescription, builtin
 from hortus.kube.objects import GroupVersionKind, Object
+from hortus.schema.builtin import Description, FieldDescription, builtin
 
 _OPEN: Object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _ANY: Object = {"x-kubernetes-preserve-unknown-fields": True}

@@ -16,7 +16,6 @@ from typing import Any
 
 import orjson
 
-from hortus.apiserver.builtin.description import Description, FieldDescription, builtin
 from hortus.apiserver.builtin.scalars import (
     ScalarError,
     canonical_duration,
@@ -26,6 +25,7 @@ from hortus.apiserver.builtin.scalars import (
 )
 from hortus.kube.errors import BadRequest
 from hortus.kube.objects import GroupVersionKind, Object
+from hortus.schema.builtin import Description, FieldDescription, builtin
 
 _GO_TYPES = {
     "string": "string",

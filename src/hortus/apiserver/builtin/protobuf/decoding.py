@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from hortus.apiserver.builtin.description import Description, FieldDescription
 from hortus.apiserver.builtin.protobuf.wire import (
     BYTES,
     FIXED64,
@@ -27,6 +26,7 @@ from hortus.apiserver.builtin.protobuf.wire import (
 )
 from hortus.kube import durations
 from hortus.kube.objects import Object, format_time
+from hortus.schema.builtin import Description, FieldDescription
 
 MOST_VALUES = 200_000
 """Values of one message. The largest real objects (a CRD of 1 MiB) have some 30,000; an empty value costs about 100

@@ -14,10 +14,10 @@ from typing import Any
 
 import orjson
 
-from hortus.apiserver.builtin.description import Description, FieldDescription
 from hortus.apiserver.builtin.protobuf.wire import BYTES, FIXED64, VARINT, delimited, key, varint
 from hortus.kube import durations
 from hortus.kube.objects import Object, parse_time
+from hortus.schema.builtin import Description, FieldDescription
 
 _Write = Callable[[Any], bytes]
 """Encodes a value, with its length before it where it needs one."""

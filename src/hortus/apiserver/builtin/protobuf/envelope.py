@@ -10,7 +10,6 @@ import functools
 from collections.abc import Iterator
 from importlib import resources
 
-from hortus.apiserver.builtin.description import builtin
 from hortus.apiserver.builtin.protobuf.decoding import Decoder
 from hortus.apiserver.builtin.protobuf.encoding import MessageEncoder
 from hortus.apiserver.builtin.protobuf.wire import BYTES, WireError, delimited, key, read_length, read_varint, skip
@@ -18,6 +17,7 @@ from hortus.apiserver.builtin.scalars import ScalarError
 from hortus.apiserver.builtin.shapes import Shapes
 from hortus.kube.errors import BadRequest, NotAcceptable
 from hortus.kube.objects import GroupVersionKind, Object
+from hortus.schema.builtin import builtin
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 

@@ -1,8 +1,8 @@
-"""Reads `kinds.txt`, the compact description of Kubernetes' built-in types, from which this package derives the rest.
+"""Reads `kinds.txt`, the compact description of Kubernetes' built-in types.
 
-`tools/builtin_kinds` writes the file from the published Go packages. Schemas, the JSON shape and the protobuf codec are
-all derived from it, so that they cannot disagree. A type is parsed on first use: opening the description only costs a
-scan for type names.
+`tools/builtin_kinds` writes the file from the published Go packages. The schemas of built-in kinds and of fields of
+their types, the JSON shape and the protobuf codec are all derived from it, so that they cannot disagree. A type is
+parsed on first use: opening the description only costs a scan for type names.
 
 The format, line by line:
 
@@ -23,11 +23,9 @@ from __future__ import annotations
 
 import functools
 from importlib import resources
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
-
-from hortus.kube.objects import Object
 
 
 class FieldDescription(NamedTuple):
@@ -51,7 +49,7 @@ class FieldDescription(NamedTuple):
     keys: tuple[str, ...]
     patch: tuple[str, str]
     """Patch strategy and merge key."""
-    default: Object | str | int | bool | None
+    default: dict[str, Any] | str | int | bool | None
 
 
 class TypeDescription(NamedTuple):
@@ -174,11 +172,11 @@ class Description:
 
 def _attributes(
     words: list[str],
-) -> tuple[str, tuple[str, ...], tuple[str, str], Object | str | int | bool | None]:
+) -> tuple[str, tuple[str, ...], tuple[str, str], dict[str, Any] | str | int | bool | None]:
     list_type = ""
     keys: tuple[str, ...] = ()
     patch = ("", "")
-    default: Object | str | int | bool | None = None
+    default: dict[str, Any] | str | int | bool | None = None
     for word in words:
         name, _, value = word.partition(":")
         if name == "keys":
