@@ -97,8 +97,8 @@ def _keys() -> Iterator[tuple[str, ...]]:
 def _rules(rules: Iterable[Permission]) -> str:
     rows = (
         (
-            f"`{rule.group}`" if rule.group else "core",
-            ", ".join(f"`{name}`" for name in rule.resources),
+            f"`{rule.group}`" if rule.group else "none" if rule.urls else "core",
+            ", ".join(f"`{name}`" for name in rule.resources or rule.urls),
             ", ".join(rule.verbs),
             rule.why,
         )

@@ -25,6 +25,8 @@ class Permission(msgspec.Struct, frozen=True):
     why: str
     """The purpose, as a comment in the role."""
     names: tuple[str, ...] = ()
+    urls: tuple[str, ...] = ()
+    """Paths that are no resources, such as /metrics; `resources` is empty then."""
 
 
 EVENTS = Permission("", ("events",), ("create", "patch"), "reports its actions, as kubectl describe shows them")
@@ -38,12 +40,18 @@ SHARDS = Permission(
 
 
 def policy_rules(permissions: Iterable[Permission]) -> list[Object]:
-    """RBAC rules that give exactly these permissions: one for each group, resource and choice of names, in order."""
+    """RBAC rules that give exactly these permissions: one for each group, resource and choice of names, or path."""
+    permissions = tuple(permissions)
     verbs: dict[tuple[str, str, tuple[str, ...]], set[str]] = {}
     for permission in permissions:
         for resource in permission.resources:
             verbs.setdefault((permission.group, resource, permission.names), set()).update(permission.verbs)
-    return [_rule(*key, verbs[key]) for key in sorted(verbs)]
+    paths: dict[str, set[str]] = {}
+    for permission in permissions:
+        for url in permission.urls:
+            paths.setdefault(url, set()).update(permission.verbs)
+    of_paths: list[Object] = [{"nonResourceURLs": [url], "verbs": sorted(paths[url])} for url in sorted(paths)]
+    return [_rule(*key, verbs[key]) for key in sorted(verbs)] + of_paths
 
 
 def _rule(group: str, resource: str, names: tuple[str, ...], verbs: set[str]) -> Object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hortus.domains import Domain
+from hortus.domains import Domain, RbacRules
 
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
@@ -26,6 +26,11 @@ class _Agents(Domain):
         from hortus.domains.agents.settings import FLAGS
 
         return FLAGS
+
+    def rules(self) -> RbacRules:
+        from hortus.domains.agents import rbac
+
+        return RbacRules(management=rbac.CONTROL, wide=rbac.WIDE, flag="agents")
 
     def served_by(self) -> str:
         return "agents"
