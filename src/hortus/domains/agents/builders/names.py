@@ -1,0 +1,71 @@
+"""Names of the objects of an agent and of the Secrets that its pods use."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hortus.domains.agents.types import InstanaAgent, InstanaAgentRemote
+from hortus.kube.objects import Object
+
+PULL_REGISTRY: Final = "containers.instana.io"
+"""The registry that takes agent keys as passwords; the CRD names it at spec.agent.image.pullSecrets."""
+REMOTE_ACCOUNT: Final = "instana-agent-remote"
+
+AnyAgent = InstanaAgent | InstanaAgentRemote
+
+
+def base(agent: AnyAgent) -> str:
+    """The name that config Secret, pull Secret and workload of an agent begin with."""
+    name = agent.metadata.name
+    return f"instana-agent-r-{name}" if isinstance(agent, InstanaAgentRemote) else name
+
+
+def sensor(agent: InstanaAgent) -> str:
+    """Name of the objects of the k8sensor."""
+    return f"{agent.metadata.name}-k8sensor"
+
+
+def config_secret(agent: AnyAgent) -> str:
+    return f"{base(agent)}-config"
+
+
+def keys_secret(agent: AnyAgent) -> str:
+    """The Secret with the keys: the user's, else our own."""
+    return agent.spec.agent.keys_secret or agent.metadata.name
+
+
+def tls_secret(agent: AnyAgent) -> str:
+    """The Secret with the agent's certificate: the user's, else our own."""
+    return agent.spec.agent.tls.secret_name or f"{agent.metadata.name}-tls"
+
+
+def namespaces_map(agent: InstanaAgent) -> str:
+    return f"{agent.metadata.name}-namespaces"
+
+
+def headless(agent: InstanaAgent) -> str:
+    return f"{agent.metadata.name}-headless"
+
+
+def account(agent: InstanaAgent) -> str:
+    """The ServiceAccount of the agent's pods, which names the agent's ClusterRole too."""
+    wanted = agent.spec.service_account
+    return wanted.name or (agent.metadata.name if wanted.create else "default")
+
+
+def pull_secret(agent: AnyAgent) -> str:
+    """The Secret that is made to pull from the registry that takes agent keys."""
+    return f"{base(agent)}-containers-instana-io"
+
+
+def pulls_by_key(agent: AnyAgent) -> bool:
+    """Reports whether images are pulled with a Secret that is made of the agent key."""
+    image = agent.spec.agent.image
+    return image.pull_secrets is None and image.name.startswith(PULL_REGISTRY)
+
+
+def pull_secrets(agent: AnyAgent) -> list[Object]:
+    """imagePullSecrets of all pods. The image of the agent decides for those of the k8sensor too."""
+    if pulls_by_key(agent):
+        return [{"name": pull_secret(agent)}]
+    return list(agent.spec.agent.image.pull_secrets or ())
