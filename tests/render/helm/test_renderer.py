@@ -232,3 +232,33 @@ async def test_hooks_stand_apart_with_their_events_and_weights() -> None:
         (("pre-install",), 5),
     ]
     assert found.hooks[0].delete_policies == ("before-hook-creation", "hook-succeeded")
+
+
+async def test_equal_requests_at_the_same_time_share_one_rendering() -> None:
+    async with BuiltinRenderer(PoolSettings(workers=2)) as renderer:
+        found = await asyncio.gather(*(renderer.render(request("kind: A")) for _ in range(5)))
+        assert [one.objects for one in found] == [[{"kind": "A"}]] * 5
+        assert (renderer.counts.rendered, renderer.counts.reused) == (1, 4)
+
+
+async def test_a_failure_is_shared_as_well_and_not_kept() -> None:
+    async with BuiltinRenderer(PoolSettings(workers=2)) as renderer:
+        broken = request('{{ fail "no" }}')
+        found = await asyncio.gather(*(renderer.render(broken) for _ in range(3)), return_exceptions=True)
+        assert ["no" in str(error) for error in found if isinstance(error, ChartError)] == [True] * 3
+        assert renderer.counts.rendered == 1
+        with pytest.raises(ChartError):
+            await renderer.render(broken)
+        assert renderer.counts.rendered == 2
+
+
+async def test_whoever_waits_for_a_rendering_whose_caller_is_cancelled_renders_itself() -> None:
+    async with BuiltinRenderer(PoolSettings(workers=1)) as renderer:
+        first = asyncio.create_task(renderer.render(request("kind: A")))
+        await asyncio.sleep(0)
+        others = [asyncio.create_task(renderer.render(request("kind: A"))) for _ in range(2)]
+        await asyncio.sleep(0)
+        first.cancel()
+        assert [one.objects for one in await asyncio.gather(*others)] == [[{"kind": "A"}]] * 2
+        assert first.cancelled()
+        assert (renderer.counts.rendered, renderer.counts.reused) == (2, 1)

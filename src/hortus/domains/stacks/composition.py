@@ -13,6 +13,7 @@ from hortus.domains.stacks.catalog.composition import add_catalog
 from hortus.domains.stacks.clusters import cluster_cache
 from hortus.domains.stacks.hooks import settings as hooks
 from hortus.domains.stacks.hooks.composition import add_configured
+from hortus.domains.stacks.metrics import RenderMetrics
 from hortus.domains.stacks.openstack.composition import add_openstack
 from hortus.domains.stacks.openstack.settings import openstack_settings
 from hortus.domains.stacks.releases import Library, open_library
@@ -34,6 +35,7 @@ def add_to(process: ProcessContext) -> None:
     manager.on_stop(library.close)
     renderer = BuiltinRenderer()
     manager.on_stop(renderer.close)
+    manager.registry.register(RenderMetrics(renderer.counts))
     events = EventRecorder(client, component=COMPONENT, clock=manager.clock)
     manager.add_server(events)
     clusters = cluster_cache(manager, client, namespace=namespace)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from hortus.domains.stacks.types import ClusterStackRelease
 from hortus.engine import Cache, NotReadable, read
+from hortus.render.helm import RenderCounts
 
 READY, WAITING = "Ready", "Waiting"
 
@@ -20,6 +23,20 @@ def add_metrics(registry: CollectorRegistry, releases: Cache) -> None:
     )
     for state in (READY, WAITING):
         gauge.labels(state).set_function(_counting(releases, ready=state == READY))
+
+
+class RenderMetrics(Collector):
+    """The renderings of charts by this process."""
+
+    def __init__(self, counts: RenderCounts) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterable[Metric]:
+        text = "Renderings of charts; reused are those that an equal request had made."
+        found = CounterMetricFamily("hortus_stack_renders", text, labels=("result",))
+        found.add_metric(("rendered",), self._counts.rendered)
+        found.add_metric(("reused",), self._counts.reused)
+        yield found
 
 
 def _counting(releases: Cache, *, ready: bool) -> Callable[[], float]:

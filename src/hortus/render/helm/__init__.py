@@ -26,7 +26,7 @@ from hortus.render.helm.manifests import Hook, Rendered
 from hortus.render.helm.metadata import Dependency
 from hortus.render.helm.packaging import ChartPackage, package_chart
 from hortus.render.helm.pool import PoolSettings, Reader
-from hortus.render.helm.renderer import BuiltinRenderer, ChartRenderer, RenderRequest
+from hortus.render.helm.renderer import BuiltinRenderer, ChartRenderer, RenderCounts, RenderRequest
 from hortus.render.helm.source import ChartSource, Fetch
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "Reader",
     "Release",
     "RenderCache",
+    "RenderCounts",
     "RenderRequest",
     "RenderTimeout",
     "Rendered",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Protocol
 
 import msgspec
@@ -52,8 +53,21 @@ class ChartRenderer(Protocol):
         ...
 
 
+class RenderCounts:
+    """The renderings of a process so far, for metrics."""
+
+    def __init__(self) -> None:
+        self.rendered = 0
+        """Charts that were rendered, or failed to."""
+        self.reused = 0
+        """Requests that got what another had rendered, from the cache or while it was in work."""
+
+
 class BuiltinRenderer:
-    """Charts rendered by Hortus itself, in worker processes."""
+    """Charts rendered by Hortus itself, in worker processes.
+
+    Equal requests at the same time share one rendering.
+    """
 
     def __init__(
         self,
@@ -64,6 +78,9 @@ class BuiltinRenderer:
         self._pool = WorkerPool(settings)
         self._limits = Limits(seconds=settings.seconds)
         self._cache = cache if cache is not None else RenderCache()
+        self._running: dict[str, asyncio.Future[Rendered | None]] = {}
+        """By key; None is the result of a rendering whose caller was cancelled, so that another has to begin again."""
+        self.counts = RenderCounts()
 
     async def __aenter__(self) -> BuiltinRenderer:
         return self
@@ -72,10 +89,39 @@ class BuiltinRenderer:
         await self.close()
 
     async def render(self, request: RenderRequest, *, lookup: Reader | None = None) -> Rendered:
+        if lookup is not None:
+            return await self._rendered(request, lookup)
         key = request.key()
-        known = self._cache.get(key) if lookup is None else None
-        if known is not None:
-            return known
+        while True:
+            known = self._cache.get(key)
+            if known is None and (running := self._running.get(key)) is not None:
+                known = await asyncio.shield(running)
+            elif known is None:
+                return await self._leading(key, request)
+            if known is not None:
+                self.counts.reused += 1
+                return known
+
+    async def _leading(self, key: str, request: RenderRequest) -> Rendered:
+        """Render for all who ask for the same meanwhile."""
+        running = self._running[key] = asyncio.get_running_loop().create_future()
+        try:
+            found = await self._rendered(request, None)
+        except Exception as error:
+            running.set_exception(error)
+            running.exception()  # nobody else may have asked
+            raise
+        else:
+            self._cache.put(key, found)
+            running.set_result(found)
+            return found
+        finally:
+            del self._running[key]
+            if not running.done():
+                running.set_result(None)
+
+    async def _rendered(self, request: RenderRequest, lookup: Reader | None) -> Rendered:
+        self.counts.rendered += 1
         message = Render(
             request.chart.digest,
             request.values,
@@ -85,10 +131,7 @@ class BuiltinRenderer:
             self._limits,
             looks_up=lookup is not None,
         )
-        done = await self._pool.render(message, request.chart.files, lookup)
-        if lookup is None:
-            self._cache.put(key, done.rendered)
-        return done.rendered
+        return (await self._pool.render(message, request.chart.files, lookup)).rendered
 
     async def close(self) -> None:
         await self._pool.close()
