@@ -28,7 +28,8 @@ from tests.benchmarks.credentials import cluster
 from tests.benchmarks.fleet import PATIENCE, Figures, _built, _counted, _each, _ready, shoot
 from tests.benchmarks.kymas import arithmetic
 from tests.benchmarks.kymas.catalog import CONTROL, NEW, SYSTEM, kyma, move_channel, publish, push_again
-from tests.benchmarks.kymas.meters import (
+from tests.benchmarks.kymas.workloads import PlayedWorkloads, cluster_path
+from tests.benchmarks.metering.processes import (
     Meters,
     Sample,
     calls,
@@ -39,7 +40,6 @@ from tests.benchmarks.kymas.meters import (
     table_of_calls,
     writes,
 )
-from tests.benchmarks.kymas.workloads import PlayedWorkloads, cluster_path
 from tests.benchmarks.runtimes import running
 
 from hortus.cli.up.state import StateDirectory

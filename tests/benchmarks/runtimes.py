@@ -55,10 +55,10 @@ def landscape(folder: Path) -> Iterator[RunFile]:
 
 
 @contextmanager
-def running(folder: Path, config: Path) -> Iterator[RunFile]:
+def running(folder: Path, config: Path, *, port: int = 0) -> Iterator[RunFile]:
     """`hortus up` without clusters to begin with; its state is in `folder`/state."""
     state = StateDirectory(folder / "state")
-    command = [sys.executable, "-m", "hortus", "up", "--state-dir", str(state.path), "--port", "0"]
+    command = [sys.executable, "-m", "hortus", "up", "--state-dir", str(state.path), "--port", str(port)]
     with subprocess.Popen([*command, "--clusters", "0", "--config", str(config)], stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         for line in child.stdout:

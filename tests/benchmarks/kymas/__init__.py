@@ -1,1 +1,1 @@
-"""Parts of the benchmark of Kymas: its modules, its clusters' workloads, and the figures of processes."""
+"""Parts of the benchmark of Kymas: its modules, its clusters' workloads, and arithmetic."""

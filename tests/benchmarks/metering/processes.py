@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import aiohttp
@@ -15,6 +17,8 @@ from hortus.cli.up.state import StateDirectory
 from hortus.kube import Client
 
 PROCESSES = ("controllers", "apiserver", "simulation")
+RENDERERS = "renderers"
+"""The worker processes of the controllers, taken together."""
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*?)\})? (\S+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _READS = ("GET", "LIST", "WATCH", "")
@@ -45,6 +49,7 @@ class Meters:
 
     async def sample(self) -> Sample:
         cpu = {name: cpu_seconds(self.pid(name)) for name in PROCESSES}
+        cpu[RENDERERS] = _seconds_of_children(self.pid("controllers"))
         server = (await self._client.request("GET", "/metrics", accept="text/plain")).body.decode()
         connector = aiohttp.UnixConnector(path=str(metrics_socket(self._state, 0)))
         async with aiohttp.ClientSession(connector=connector) as session, session.get("http://up/metrics") as answer:
@@ -55,6 +60,14 @@ class Meters:
         return {f"{name}_rss_mib": resident_mib(self.pid(name)) for name in PROCESSES} | {
             "controllers_peak_mib": peak_mib(self.pid("controllers"))
         }
+
+
+def _seconds_of_children(pid: int) -> float:
+    """Processor time of the children of a process, of those that have ended too."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    ended = (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return ended + sum(cpu_seconds(int(child)) for child in found)
 
 
 def _series(text: str) -> Series:
@@ -75,6 +88,18 @@ def calls(before: Sample, after: Sample) -> dict[str, float]:
     """Requests that the server answered in between, by verb."""
     name = "apiserver_request_total"
     return dict(summed(after.server, name, "verb") - summed(before.server, name, "verb"))
+
+
+def sent(before: Sample, after: Sample) -> dict[str, float]:
+    """Requests of the controllers in between, by method and target: the management cluster, or any other cluster."""
+    found: Counter[str] = Counter()
+    for series, sign in ((after.controllers, 1), (before.controllers, -1)):
+        for (name, labels), value in series.items():
+            if name == "rest_client_requests_total":
+                given = dict(labels)
+                target = "clusters" if given.get("host") == "remote" else "management"
+                found[f"{target}_{given.get('method', '')}"] += int(sign * value)
+    return {key: float(count) for key, count in sorted(found.items()) if count}
 
 
 def table_of_calls(before: Sample, after: Sample, count: int) -> str:
@@ -98,13 +123,19 @@ def writes(before: Sample, after: Sample) -> float:
 
 def spent(before: Sample, after: Sample) -> dict[str, float]:
     """Processor time in between, in seconds, by process."""
-    return {name: after.cpu[name] - before.cpu[name] for name in PROCESSES}
+    return {name: after.cpu[name] - before.cpu[name] for name in after.cpu}
 
 
 def reconciles(before: Sample, after: Sample, controller: str) -> float:
     name = "controller_runtime_reconcile_total"
     found = summed(after.controllers, name, "controller")
     return found[controller] - summed(before.controllers, name, "controller")[controller]
+
+
+def idle(sample: Sample) -> bool:
+    """Reports whether no controller has anything waiting or in work."""
+    names = ("workqueue_depth", "controller_runtime_active_workers")
+    return all(not sum(summed(sample.controllers, name, "controller").values()) for name in names)
 
 
 def queue_latency(before: Sample, after: Sample, controller: str) -> Figures:

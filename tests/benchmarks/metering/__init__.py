@@ -1,0 +1,1 @@
+"""Figures of a whole `hortus up`, for all benchmarks that start one."""
