@@ -1,7 +1,7 @@
 """One Runtime of each provider in `hortus up` while the garden fails at random: all converge, and nothing is left.
 
 The test does what an operator does, and no more: it retries Shoots that are Failed, and has Failed Runtimes reconciled
-again. What fails, and how, follows from a seed.
+again, once more when a seed is back. What fails, and how, follows from a seed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from tests.scenarios.running import UP, Up, up
 
-from hortus.domains.clusters.garden import CONFIG_MAPS, SHOOTS
+from hortus.domains.clusters.garden import CONFIG_MAPS, SEEDS, SHOOTS
 from hortus.domains.clusters.types import RUNTIMES
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.engine.remote import SECRETS
@@ -127,7 +127,23 @@ async def operate(management: Client, garden: Client) -> None:
                 if event.type in ("ADDED", "MODIFIED") and failed and FORCE not in marks:
                     await _annotate(management, RUNTIMES, NAMESPACE, event.object, {FORCE: "true"})
 
-    await asyncio.gather(retry(), force())
+    async def retry_with_seeds() -> None:
+        """A Runtime without a seed stays Failed when the seed comes back, and keeps the annotation of the last try."""
+        async with garden.watch(SEEDS, initial_events=True) as events:
+            async for event in events:
+                if event.type != "MODIFIED" or not _takes_clusters(event.object):
+                    continue
+                for runtime in (await management.list(RUNTIMES, NAMESPACE)).items:
+                    if (runtime.get("status") or {}).get("state") == "Failed":
+                        await _annotate(management, RUNTIMES, NAMESPACE, runtime, {FORCE: None})
+                        await _annotate(management, RUNTIMES, NAMESPACE, runtime, {FORCE: "true"})
+
+    await asyncio.gather(retry(), force(), retry_with_seeds())
+
+
+def _takes_clusters(seed: Object) -> bool:
+    conditions = {one["type"]: one["status"] for one in seed["status"]["conditions"]}
+    return conditions["GardenletReady"] == "True"
 
 
 async def _annotate(client: Client, resource: Resource, namespace: str, obj: Object, marks: Object) -> None:

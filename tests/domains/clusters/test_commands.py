@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.domains.clusters.world import World
+from tests.domains.clusters.world import World, seed
+from tests.waiting import until
 
 from hortus.domains.clusters.commands import register
+from hortus.domains.clusters.garden import SEEDS
 from hortus.domains.clusters.outline import outline_of
 from hortus.domains.clusters.reading import runtime_of
 from hortus.domains.clusters.turns import CODES, REASONS, turn_of
@@ -68,6 +70,23 @@ async def test_a_runtime_is_explained_changed_and_retired(here: World, shell: Sh
         retired = await shell.type("retire", "rt-1", "-y")
         assert retired.exit_code == 0, retired.output
         await here.until_gone()
+
+
+async def test_a_runtime_that_was_refused_again_can_be_reconciled_once_more(here: World, shell: Shell) -> None:
+    here.automatic = True
+    garden = here.garden_requests
+    async with here.controlled():
+        await here.create(here.runtime(shoot="c-late", enforceSeedLocation=True))
+        await here.until_reason("SeedNotFound")
+        asked = garden.total
+        assert (await shell.type("reconcile", "rt-1", "--no-wait")).exit_code == 0
+        await until(lambda: garden.total > asked)
+        await here.garden.create(SEEDS, seed("late", "eu-central-1"))
+        try:
+            done = await shell.type("reconcile", "rt-1")
+        finally:
+            await here.garden.delete(SEEDS, "late")
+        assert done.exit_code == 0, done.output
 
 
 async def test_a_ready_runtime_without_its_kubeconfig_is_not_as_wanted(here: World, shell: Shell) -> None:

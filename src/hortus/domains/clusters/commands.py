@@ -202,6 +202,9 @@ async def _reconcile(client: Client, runtime: Runtime, *, timeout: float | None)
     began, name = time.monotonic(), runtime.metadata.name
     if service.suspended(runtime):
         raise CommandError(f"runtime/{name} is suspended: `hortus resume {name}` first")
+    if service.forced(runtime):
+        # Left by a request whose reconcile was refused: to set it once more would change nothing, so start nothing.
+        await annotate(client, runtime, Annotation.FORCE_PATCH, None)
     asked = await annotate(client, runtime, Annotation.FORCE_PATCH, "true")
     if timeout is None:
         return f"runtime/{name} is asked to be reconciled"
