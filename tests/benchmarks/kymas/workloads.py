@@ -80,6 +80,7 @@ class PlayedWorkloads:
             if found >= count:
                 return
             await self._changed.wait()
+            # One count for the many events of half a second, so that counting does not take the CPU that is measured.
             await asyncio.sleep(0.5)
 
     async def _run(self) -> None:

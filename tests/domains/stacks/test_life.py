@@ -223,7 +223,8 @@ async def test_an_upgrade_goes_on_after_a_restart_of_everything(here: Life) -> N
         await here.capi.until("shop", lambda obj: "LifecycleHookFailed" in str(obj["status"]["conditions"]))
     async with here.capi.controllers(), here.controllers():
         await here.installed(TWO)
-        await here.capi.until("shop", is_ready)
+        cluster = await here.capi.until("shop", is_ready)
+    assert cluster["spec"]["topology"]["class"] == TWO
 
 
 async def test_a_deleted_cluster_takes_its_addon_with_it(here: Life) -> None:

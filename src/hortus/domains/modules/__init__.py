@@ -47,7 +47,7 @@ class _Modules(Domain):
         return (MANIFESTS,)
 
     def flags(self) -> Sequence[Flag]:
-        from hortus.domains.modules.settings import FLAGS
+        from hortus.domains.modules.flags import FLAGS
 
         return FLAGS
 

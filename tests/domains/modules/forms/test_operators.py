@@ -106,6 +106,7 @@ async def test_a_module_without_component_and_address_says_what_it_lacks(here: O
     await here.kyma("plain")
     async with here.controllers():
         await kyma_says(here, "give ModuleTemplate plain-1.0.0 a resource rawManifest with an https address")
+        assert await here.manifests() == []
 
 
 async def test_a_module_of_an_external_operator_is_its_resource_alone(here: OneCluster) -> None:

@@ -130,7 +130,8 @@ async def test_a_version_that_is_pushed_again_is_taken_at_once_without_a_delay(h
         (before,) = await here.manifests()
         here.registry.pushed_again = "again"
         await here.controller.reconcile(KEY)
-        await here.manifest("istio", lambda found: _layer(found) != _layer(before))
+        after = await here.manifest("istio", lambda found: _layer(found) != _layer(before))
+        assert after["spec"]["version"] == before["spec"]["version"]
 
 
 def _layer(manifest: Object) -> str:

@@ -75,7 +75,8 @@ async def test_a_channel_is_followed_back_where_the_operator_allows_it(here: Kym
         await here.move("istio", {"regular": "1.2.0"})
         manifest = await here.manifest("istio", lambda found: found["spec"]["version"] == "1.2.0")
         await here.set_manifest_state(manifest["metadata"]["name"], "Ready")
-        await here.until(lambda found: is_ready(found) and modules(found)["istio"]["version"] == "1.2.0")
+        kyma = await here.until(lambda found: is_ready(found) and modules(found)["istio"]["version"] == "1.2.0")
+        assert modules(kyma)["istio"]["channel"] == "regular"
 
 
 async def test_beta_and_internal_of_a_release_have_no_effect(here: KymaWorld) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from hortus.domains.modules import settings
+from hortus.domains.modules.flags import FLAGS
 from hortus.domains.modules.kyma.composition import add_controllers, clusters_of
 from hortus.domains.modules.kyma.controller import KymaController
 from hortus.domains.modules.metrics import RequeueMetrics
@@ -158,7 +159,7 @@ class KymaWorld:
         async with Client(self.client.access, observer=self.requests) as client:
             manager = Manager(client, clock=self.clock, grace=0.0)
             flags = ["--modules", "--oci-registry-host=registry.example.org", *QUICK, *self.flags]
-            chosen = settings.from_flags(FlagSet(settings.FLAGS).parse(flags))
+            chosen = settings.from_flags(FlagSet(FLAGS).parse(flags))
             kubeconfigs = manager.cache(SECRETS, namespace=HOME, labels="none=of-these", transform=sealed)
             pool = RemotePool(
                 SecretCredentials(client, kubeconfigs),

@@ -12,6 +12,7 @@ from typing import Any
 
 from hortus.domains.modules import settings
 from hortus.domains.modules.clusters import SECRET_SELECTOR, KymaClusters
+from hortus.domains.modules.flags import FLAGS
 from hortus.domains.modules.manifests.composition import add_controller
 from hortus.domains.modules.manifests.controller import ManifestController
 from hortus.domains.modules.metrics import RequeueMetrics
@@ -119,7 +120,7 @@ class ModuleWorld:
         self.requests.answers.clear()
         async with Client(self.client.access, observer=self.requests) as client:
             manager = Manager(client, clock=self.clock, grace=0.0)
-            values = FlagSet(settings.FLAGS).parse(["--modules", "--oci-registry-host=registry.test", *self.flags])
+            values = FlagSet(FLAGS).parse(["--modules", "--oci-registry-host=registry.test", *self.flags])
             secrets = manager.cache(SECRETS, namespace=HOME, labels=SECRET_SELECTOR, transform=sealed)
             pool = self.pool = RemotePool(
                 SecretCredentials(client, secrets),

@@ -173,6 +173,7 @@ async def test_a_release_is_removed_with_its_objects_although_its_files_are_gone
         await here.client.delete(CLUSTER_STACK_RELEASES, V1, HOME)
         await here.until_gone(CLUSTER_STACK_RELEASES, V1)
         await here.until_gone(CLASSES, V1)
+    assert (await here.client.list(CLASSES, HOME)).items == []
 
 
 async def test_a_chart_whose_class_has_another_name_is_refused_before_anything_is_applied(here: CatalogWorld) -> None:

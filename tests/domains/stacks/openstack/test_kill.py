@@ -19,9 +19,9 @@ from tests.domains.stacks.openstack.world import (
 from hortus.domains.stacks.openstack.composition import IMAGES
 from hortus.domains.stacks.openstack.service import IMAGE_ANNOTATION
 from hortus.domains.stacks.openstack.settings import OpenStackSettings
-from hortus.domains.stacks.types import OPENSTACK_NODE_IMAGES
-from hortus.kube.errors import NotFound
+from hortus.domains.stacks.types import OPENSTACK_NODE_IMAGES, OpenStackNodeImageRelease
 from hortus.kube.objects import Object, format_time
+from hortus.testing import wait_for, wait_gone
 
 pytestmark = pytest.mark.timeout(240)
 FIELDS = {"name": IMAGE_NAME, "disk_format": "qcow2", "container_format": "bare"}
@@ -30,8 +30,7 @@ FIELDS = {"name": IMAGE_NAME, "disk_format": "qcow2", "container_format": "bare"
 async def _activated(world: World) -> None:
     time = asyncio.create_task(world.passing())
     try:
-        while not (await world.image()).status.ready:
-            await asyncio.sleep(0.01)
+        await wait_for(world.client, OpenStackNodeImageRelease, IMAGE, until=lambda found: found.status.ready)
     finally:
         time.cancel()
 
@@ -64,11 +63,7 @@ async def test_an_image_that_is_killed_at_any_request_ends_the_same(world: World
 async def _gone(world: World) -> None:
     time = asyncio.create_task(world.passing())
     try:
-        while True:
-            await world.image()
-            await asyncio.sleep(0.01)
-    except NotFound:
-        return
+        await wait_gone(world.client, OPENSTACK_NODE_IMAGES, IMAGE)
     finally:
         time.cancel()
 

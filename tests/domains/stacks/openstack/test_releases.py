@@ -146,7 +146,8 @@ async def test_a_release_that_cannot_be_used_is_named(world: World, files: dict[
 async def test_a_release_that_is_not_there_is_waited_for(world: World) -> None:
     await world.write_oscsr()
     async with world.running():
-        await world.release(lambda found: condition(found, ASSETS)[1] == "ReleaseAssetsNotDownloadedYet")
+        found = await world.release(lambda found: condition(found, ASSETS)[1] == "ReleaseAssetsNotDownloadedYet")
+        assert not found.status.ready
         world.write_release()
         await world.release_later(lambda found: condition(found, IMAGES)[1] == "ProcessOngoing")
 

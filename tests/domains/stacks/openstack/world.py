@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.waiting import until
+
 from hortus.domains.stacks.openstack.clouds import CloudAccess
 from hortus.domains.stacks.openstack.composition import add_openstack
 from hortus.domains.stacks.openstack.glance import GlanceService, ImageService
@@ -57,7 +59,6 @@ openStackNodeImages:
 """
 POLL = 31.0
 MOST_POLLS = 200
-PATIENCE = 30.0
 
 
 class Requests:
@@ -196,6 +197,7 @@ class World:
         seen = -1
         while seen != len(self.requests.answers):
             seen = len(self.requests.answers)
+            # No event shows that a request will not come; a loop on this machine begins the next one much sooner.
             await asyncio.sleep(0.03)
 
     async def until_reason(self, kind: str, reason: str) -> OpenStackNodeImageRelease:
@@ -225,12 +227,11 @@ class World:
 
     async def recorded(self, *reasons: str) -> None:
         """Return when there are events of these reasons."""
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                found = {one["reason"] for one in (await self.client.list(EVENTS, "default")).items}
-                if found >= set(reasons):
-                    return
-                await asyncio.sleep(0.02)
+
+        async def found() -> bool:
+            return {one["reason"] for one in (await self.client.list(EVENTS, "default")).items} >= set(reasons)
+
+        await until(found)
 
     def calls(self, method: str, end: str) -> int:
         """The number of requests to the cloud whose path ends so."""
