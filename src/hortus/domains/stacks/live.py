@@ -154,44 +154,6 @@ def explained(view: StacksView, cluster: CapiCluster) -> Iterator[str]:
         yield "Next: nothing; class and addons are as wanted."
 
 
-def mermaid(view: StacksView) -> Iterator[str]:
-    """The objects and their relations as a flowchart in Mermaid's notation, those that are not ready marked."""
-    ids: dict[tuple[str, str, str], str] = {}
-
-    def node(kind: str, namespace: str, name: str) -> str:
-        return ids.setdefault((kind, namespace, name), f"n{len(ids)}")
-
-    edges: list[str] = []
-    ill: list[str] = []
-    for release in view.releases:
-        at = node(CLUSTER_STACK_RELEASES.kind, release.metadata.namespace, release.metadata.name)
-        edges += [
-            f"{node(owner.kind, release.metadata.namespace, owner.name)} -->|offers| {at}"
-            for owner in release.metadata.owner_references
-        ]
-        if release.spec.provider_ref is not None:
-            reference = release.spec.provider_ref
-            edges.append(f"{at} -->|waits for| {node(reference.kind, release.metadata.namespace, reference.name)}")
-        if not release.status.ready:
-            ill.append(at)
-        edges += [
-            f"{node('Cluster', one.metadata.namespace, one.metadata.name)} -->|uses| {at}"
-            for one in view.users(release)
-        ]
-    for addon in view.addons:
-        at = node(CLUSTER_ADDONS.kind, addon.metadata.namespace, addon.metadata.name)
-        edges.append(f"{node('Cluster', addon.metadata.namespace, addon.spec.cluster_ref.name)} -->|has| {at}")
-        if not addon.status.ready:
-            ill.append(at)
-    yield "flowchart LR"
-    for (kind, namespace, name), at in ids.items():
-        yield f'  {at}["{kind}<br/>{namespace}/{name}"]'
-    yield from (f"  {edge}" for edge in edges)
-    yield "  classDef waiting stroke-dasharray: 4"
-    if ill:
-        yield f"  class {','.join(ill)} waiting"
-
-
 def _word(*, ready: bool) -> str:
     return "ready" if ready else "not ready"
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from tests.domains.stacks.catalog.world import CLUSTERS, HOME, TEAM, CatalogWorld, catalog_world
@@ -126,3 +127,19 @@ async def test_the_graph_shows_the_objects_as_they_are(here: Here, capsys: pytes
     marked = lines[-1].split()
     assert marked[0] == "class"
     assert "docker-ferrol-1-27-v3" in nodes[marked[1]]
+
+
+async def test_the_graph_is_drawn_from_live_objects(here: Here, capsys: pytest.CaptureFixture[str]) -> None:
+    await using._graph(here, "svg")  # type: ignore[arg-type]
+    root = ElementTree.fromstring(capsys.readouterr().out)
+    groups = {group[0].text.split("\n")[0]: group for group in root.iter() if group.tag.endswith("}g")}  # type: ignore[union-attr]
+    failed = groups[f"ClusterStackRelease {HOME}/docker-ferrol-1-27-v3"]
+    assert failed.attrib["class"] == "failed"
+    assert [text.text for text in failed if text.tag.endswith("}text")] == [
+        f"ClusterStackRelease in {HOME}",
+        "docker-ferrol-1-27-v3",
+        "failed: FailedToApplyObjects",
+        "the chart fails",
+    ]
+    assert groups[f"ClusterStackRelease {HOME}/{V1}"].attrib["class"] == "ready"
+    assert f"Cluster {TEAM}/shop" in groups

@@ -51,13 +51,22 @@ def register(stack: CommandGroup, connect: Connect) -> None:
         run(_why(connect(), cluster, namespace))
 
     @stack.command()
-    def graph() -> None:
-        """Draw stacks, releases, Clusters and addons as they are, in Mermaid's notation.
+    @click.option(
+        "--output",
+        "-o",
+        type=click.Choice(("mermaid", "svg")),
+        default="mermaid",
+        show_default=True,
+        help="mermaid: a flowchart in Mermaid's notation; svg: a picture that any browser shows.",
+    )
+    def graph(output: str) -> None:
+        """Draw stacks, releases, Clusters and addons as they are, those that failed with their reason.
 
         \b
         hortus stack graph > stacks.mmd
+        hortus stack graph -o svg > stacks.svg
         """
-        run(_graph(connect()))
+        run(_graph(connect(), output))
 
 
 async def _list(connections: Connections) -> None:
@@ -103,12 +112,19 @@ async def _why(connections: Connections, name: str, namespace: str) -> None:
         click.echo(clean(line))
 
 
-async def _graph(connections: Connections) -> None:
-    from hortus.domains.stacks.live import gather, mermaid
+async def _graph(connections: Connections, output: str = "mermaid") -> None:
+    from hortus.domains.stacks.graph import graph_of, mermaid
+    from hortus.domains.stacks.live import gather
 
     async with connections.management() as client:
-        for line in mermaid(await gather(client)):
-            click.echo(clean(line))
+        graph = graph_of(await gather(client))
+    if output == "svg":
+        from hortus.domains.stacks.drawing import svg
+
+        click.echo(svg(graph), nl=False)
+        return
+    for line in mermaid(graph):
+        click.echo(clean(line))
 
 
 def class_patch(cluster: CapiCluster, class_name: str) -> dict[str, object]:
