@@ -1,0 +1,1 @@
+"""Facts of the cluster that agents are built from, read from caches: OpenShift, etcd, Secrets, namespaces."""

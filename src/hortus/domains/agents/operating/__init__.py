@@ -1,0 +1,1 @@
+"""The controllers of agents: InstanaAgent and InstanaAgentRemote reconciled, and nothing else."""
