@@ -21,7 +21,11 @@ from hortus.render.artifacts import TransferSettings
 from hortus.testing.waiting import wait_for, wait_gone
 
 BUCKETS = Resource("objects.example.org", "v1", "buckets", "Bucket")
-QUICK = ("--manifest-requeue-success-interval=300ms", "--manifest-requeue-warning-interval=300ms")
+QUICK = (
+    "--manifest-requeue-success-interval=300ms",
+    "--manifest-requeue-warning-interval=300ms",
+    "--failure-base-delay=300ms",
+)
 
 
 def manifest(value: str) -> str:

@@ -15,6 +15,7 @@ from tests.domains.modules.kyma.world import (
 from hortus.domains.modules.names import Label
 from hortus.domains.modules.types import MODULE_RELEASE_METAS, MODULE_TEMPLATES
 from hortus.kube import Client, Resource
+from hortus.testing import FakeClock
 
 ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 RBAC = "rbac.authorization.k8s.io"
@@ -47,7 +48,8 @@ async def test_a_cluster_gets_no_account_and_no_role(here: KymaWorld) -> None:
 
 
 async def test_a_deleted_template_takes_no_installed_module(here: KymaWorld) -> None:
-    """Issue 1599: the module stays, its status names the template, and it goes on when that is there again."""
+    """Issue 1599: the module stays, its status names the template, and it goes on at once when that is there again."""
+    here.clock = FakeClock()
     await here.cluster()
     await here.module("istio", {"regular": "1.2.0"})
     await here.kyma(modules=[{"name": "istio", "managed": True}])

@@ -15,7 +15,7 @@ from typing import Final
 
 from hortus.domains.modules.kyma.documents import changed_at
 from hortus.domains.modules.names import MANAGED_BY_LIFECYCLE_MANAGER, Label
-from hortus.domains.modules.types import Kyma, ModuleReleaseMeta
+from hortus.domains.modules.types import Kyma, ModuleReleaseMeta, ModuleTemplate
 from hortus.engine import Cache, Change, Priority, TypedCache, read
 from hortus.engine.delays import Delays
 from hortus.engine.sources import Add, Detach
@@ -26,6 +26,8 @@ BY_MODULE: Final = "module"
 """Index of managed Kymas by the modules of their status, each with its channel."""
 BY_TEMPLATE: Final = "template"
 """Index of managed Kymas by the ModuleTemplates of their status."""
+BY_MISSING: Final = "missing"
+"""Index of managed Kymas by the modules of their status for which no ModuleTemplate was found."""
 BY_CLUSTER: Final = "cluster"
 """Index of Kymas by the names of their ClusterProfiles."""
 MANAGED: Final = "managed"
@@ -54,6 +56,7 @@ def index(kymas: TypedCache[Kyma]) -> None:
     """File Kymas by the modules and the ModuleTemplates in their status."""
     kymas.add_index(BY_MODULE, _modules)
     kymas.add_index(BY_TEMPLATE, _templates)
+    kymas.add_index(BY_MISSING, _missing)
     kymas.add_index(BY_CLUSTER, lambda kyma: (cluster_of(kyma),))
     kymas.add_index(MANAGED, lambda kyma: (kyma.metadata.namespace,) if _is_managed(kyma) else ())
 
@@ -82,9 +85,22 @@ def _templates(kyma: Kyma) -> Iterator[str]:
             yield str(ObjectKey(module.template.metadata.namespace, module.template.metadata.name))
 
 
+def _missing(kyma: Kyma) -> Iterator[str]:
+    for module in kyma.status.modules if _is_managed(kyma) else ():
+        if module.template is None:
+            yield f"{kyma.metadata.namespace}/{module.name}"
+
+
 def kymas_of_template(kymas: Cache) -> Callable[[Object], Iterable[ObjectKey]]:
-    """Maps a ModuleTemplate to the managed Kymas that have it in their status, in a channel."""
-    return lambda template: kymas.keys_by(BY_TEMPLATE, str(key_of(template)))
+    """Maps a ModuleTemplate to the managed Kymas that have it in their status, in a channel, or lack a template of its
+    module."""
+
+    def concerned(template: Object) -> Iterable[ObjectKey]:
+        found = read(ModuleTemplate, template)
+        waiting = kymas.keys_by(BY_MISSING, f"{found.metadata.namespace}/{found.spec.module_name}")
+        return {*kymas.keys_by(BY_TEMPLATE, str(key_of(template))), *waiting}
+
+    return concerned
 
 
 def changed_channels(old: ModuleReleaseMeta, new: ModuleReleaseMeta | None) -> dict[str, str]:
