@@ -38,7 +38,7 @@ def texts(values: Mapping[str, str]) -> Variables:
 
 def field(name: str, path: str) -> Object:
     """A variable with the value of a field of the pod."""
-    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+    return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
 
 
 def secret_key(name: str, secret: str, key: str, *, optional: bool = False) -> Object:
@@ -53,8 +53,18 @@ def by_name(variables: Iterable[Object]) -> Variables:
     for variable in variables:
         match variable:
             case {"name": str(name)}:
-                found[name] = variable
+                found[name] = _held(variable)
     return found
+
+
+def _held(variable: Object) -> Object:
+    """A variable as API servers hold it: references to fields are atomic, so a default in one would be a difference."""
+    match variable:
+        case {"valueFrom": {"fieldRef": dict(reference)}}:
+            return {**variable, "valueFrom": {"fieldRef": {"apiVersion": "v1", **reference}}}
+        case {"valueFrom": {"resourceFieldRef": dict(reference)}}:
+            return {**variable, "valueFrom": {"resourceFieldRef": {"divisor": "0", **reference}}}
+    return variable
 
 
 def merged(*layers: Variables) -> list[Object]:
