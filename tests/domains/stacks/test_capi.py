@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from hortus.domains.stacks.capi import CapiRef, read_cluster
+from hortus.domains.stacks.clusters import use_ended
+from hortus.engine import Change
 from hortus.engine.typed import NotReadable
+from hortus.kube.objects import ObjectKey
 
 
 def cluster(version: str, spec: dict[str, Any], **metadata: Any) -> dict[str, Any]:
@@ -96,3 +99,16 @@ def test_a_cluster_is_paused_by_field_or_annotation(obj: dict[str, Any], paused:
 def test_a_cluster_of_another_shape_is_named_in_the_error() -> None:
     with pytest.raises(NotReadable, match=r"Cluster team/shop: .*topology"):
         read_cluster(cluster("v1beta1", {"topology": "docker"}))
+
+
+def test_only_a_cluster_that_leaves_a_release_concerns_the_catalogue() -> None:
+    key = ObjectKey("team", "shop")
+    one, two = (cluster("v1beta1", {"topology": {"class": f"docker-ferrol-1-27-v{number}"}}) for number in (1, 2))
+    same = cluster("v1beta1", {"topology": {"class": "docker-ferrol-1-27-v1"}, "paused": True})
+    classic = cluster("v1beta1", {})
+    assert not use_ended(Change(key, None, one)), "a new user changes nothing that is wanted"
+    assert not use_ended(Change(key, one, same))
+    assert use_ended(Change(key, one, two))
+    assert use_ended(Change(key, one, classic))
+    assert use_ended(Change(key, one, None))
+    assert use_ended(Change(key, None, one, initial=True)), "until then nothing may be deleted"

@@ -13,7 +13,7 @@ from typing import Final
 
 from hortus.domains.stacks.capi import CLUSTERS, CapiCluster, read_cluster
 from hortus.domains.stacks.names import ReleaseName, parse_either
-from hortus.engine import Cache, Manager, NotReadable
+from hortus.engine import Cache, Change, Manager, NotReadable
 from hortus.engine.indexes import without_managed_fields
 from hortus.engine.reflector import EventStream, ListerWatcher, Page
 from hortus.kube.errors import NotFound
@@ -82,6 +82,12 @@ def releases_in_use(clusters: Cache, namespace: str) -> set[ReleaseName]:
     start = f"{namespace}/"
     used = (value.removeprefix(start) for value in clusters.values_of(_RELEASE_INDEX) if value.startswith(start))
     return {name for tag in used if (name := parse_either(tag)) is not None}
+
+
+def use_ended(change: Change) -> bool:
+    """Passes a change after which a release may have one user less, and each Cluster of a first list."""
+    _, old, new, initial = change
+    return initial or (old is not None and (new is None or _release_of(old) != _release_of(new)))
 
 
 def release_of(cluster: CapiCluster) -> ReleaseName | None:

@@ -9,6 +9,7 @@ from hortus.domains.stacks.catalog.classes import ClassObjects
 from hortus.domains.stacks.catalog.releases import ClusterStackReleaseController, to_users
 from hortus.domains.stacks.catalog.stacks import ClusterStackController, stacks_of
 from hortus.domains.stacks.catalog.watches import ObjectWatches
+from hortus.domains.stacks.clusters import use_ended
 from hortus.domains.stacks.metrics import add_metrics
 from hortus.domains.stacks.names import FIELD_MANAGER, INSTANCE_LABEL, OWNED
 from hortus.domains.stacks.releases import Library
@@ -95,7 +96,7 @@ def add_catalog(
         RELEASES,
         controller,
         sources=[
-            Watch(clusters, to=to_users, when=spec_or_metadata_changed, awaited=False),
+            Watch(clusters, to=to_users, when=use_ended, awaited=False),
             watches.trigger,
             Watch(releases.cache.raw, when=spec_or_metadata_changed),
         ],
@@ -125,7 +126,7 @@ def _add_stacks(
         STACKS,
         controller,
         sources=[
-            Watch(clusters, to=in_namespace, when=spec_or_metadata_changed, awaited=False),
+            Watch(clusters, to=in_namespace, when=use_ended, awaited=False),
             Watch(policies, to=of_policy, when=spec_or_metadata_changed),
             Watch(releases, to=stacks_of, when=fields_changed("status") | spec_or_metadata_changed),
             Watch(stacks, when=spec_or_metadata_changed),
