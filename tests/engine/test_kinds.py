@@ -394,6 +394,23 @@ async def test_a_checkpoint_and_a_finalizer_are_written_at_once_and_the_draft_go
     assert garden.gardener.left == [key]
 
 
+async def test_a_patch_of_the_spec_goes_on_where_nobody_else_has_changed_it(client: Client) -> None:
+    garden, seen = Garden(client), list[tuple[str, int]]()
+
+    async def change(context: ReconcileContext[Plant]) -> None:
+        if context.object.spec.water < 10:
+            if context.key.name == "oak":  # the owner edits it at the same time
+                await client.patch(PLANTS, "oak", {"metadata": {"labels": {"edited": "yes"}}}, "default")
+            await context.patch({"spec": {"water": 10}}, goes_on=True)
+            seen.append((context.key.name, context.object.spec.water))
+
+    garden.gardener.chosen = (change,)
+    async with garden.manager.running():
+        keys = [await garden.plant(name) for name in ("ash", "oak")]
+        await garden.until(lambda: all(garden.cache[key]["spec"].get("water") == 10 for key in keys))
+    assert seen == [("ash", 10)]
+
+
 async def test_all_steps_of_a_reconcile_read_the_spec_that_the_first_one_checked(client: Client) -> None:
     garden, checked, used = Garden(client), list[int](), list[tuple[int, int]]()
 

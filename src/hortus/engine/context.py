@@ -26,6 +26,7 @@ from hortus.engine.typed import TypedCache, read, resource_of
 from hortus.kube import Client, PatchKind
 from hortus.kube.clock import Clock
 from hortus.kube.objects import Object, ObjectKey, Resource, key_of
+from hortus.kube.patches import apply_merge_patch
 from hortus.schema import Kind
 
 K = TypeVar("K", bound=Kind)
@@ -195,20 +196,19 @@ class ReconcileContext(Generic[K]):
         if left is not None and left is not self.raw:
             self._take(left)
 
-    async def patch(self, patch: Object) -> None:
+    async def patch(self, patch: Object, *, goes_on: bool = False) -> None:
         """Merge `patch` into the object itself, not into its status. Raises KubeError, and Superseded where the spec or
-        the labels differ then, also when `patch` says so."""
-        metadata, wiring = self.raw["metadata"], self.wiring
-        self._take(
-            await wiring.client.patch(
-                wiring.resource,
-                metadata["name"],
-                patch,
-                metadata.get("namespace", ""),
-                PatchKind.MERGE,
-                field_manager=wiring.field_manager,
-            )
+        the labels differ then: also when `patch` says so, unless with `goes_on` that is all that differs."""
+        before, wiring = self.raw, self.wiring
+        written = await wiring.client.patch(
+            wiring.resource,
+            before["metadata"]["name"],
+            patch,
+            before["metadata"].get("namespace", ""),
+            PatchKind.MERGE,
+            field_manager=wiring.field_manager,
         )
+        self._take(written, judged=not (goes_on and _only_patched(before, patch, written)))
 
     async def apply(self, resource: Resource, config: Object, *, owned: bool = True, adopt: bool = False) -> Object:
         """Apply `config`, with no call when the server holds it; returns the object as it is there.
@@ -225,14 +225,15 @@ class ReconcileContext(Generic[K]):
             return await self.wiring.owning.apply(resource, wanted, self.raw, cache=cache, adopt=adopt)
         return (await self.wiring.applier.apply(resource, wanted, cache=cache)).object
 
-    def _take(self, written: Object) -> None:
+    def _take(self, written: Object, *, judged: bool = True) -> None:
         """Go on with the answer to a write of the object."""
         self.wiring.cache.raw.learn(written)
         if "draft" in self.__dict__:
             self.draft.rebase(written)
         before = self.raw
         self._read_again(written)
-        self._check_same(before)
+        if judged:
+            self._check_same(before)
 
     def _check_same(self, before: Object) -> None:
         """Raises Superseded when spec, labels, deletion or identity differ from those of `before`."""
@@ -243,3 +244,13 @@ class ReconcileContext(Generic[K]):
     def _read_again(self, raw: Object) -> None:
         self.raw = raw
         self.__dict__.pop("object", None)
+
+
+def _only_patched(before: Object, patch: Object, written: Object) -> bool:
+    """Reports whether spec and labels are those of `before` with `patch`, and it is the same object."""
+    old, new, wanted = before["metadata"], written["metadata"], apply_merge_patch(before, patch)
+    return (
+        all(old.get(field) == new.get(field) for field in ("uid", "deletionTimestamp"))
+        and (wanted["metadata"].get("labels") or {}) == (new.get("labels") or {})
+        and wanted.get("spec") == written.get("spec")
+    )
