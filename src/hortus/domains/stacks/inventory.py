@@ -92,6 +92,11 @@ class ResourceInventory:
         """The kinds of its members, as far as they are known."""
         return {entry.resource(member) for member, entry in self._entries.items()}
 
+    def has_synced(self, objects: Sequence[Object]) -> bool:
+        """Reports whether all of the objects are listed, and were applied without failure."""
+        listed = (self._listed.get(_key(resource_of_object(obj))) for obj in objects)
+        return all(one is not None and one.status == SYNCED for one in listed)
+
     async def name(self, objects: Sequence[Object]) -> None:
         """Note how charts write the namespaces of objects, before they are applied."""
         defined = defined_kinds(objects)

@@ -66,6 +66,11 @@ class DiscoveredKinds:
             raise UnreadableKinds(f"the server cannot tell now where a {group_kind} is: {', '.join(unread)} is away")
         return served
 
+    async def api_versions(self) -> frozenset[str]:
+        """Every group and version that is served; the server is asked again, and its answer kept."""
+        known = await self._discovery(fresh=True)
+        return frozenset(entry.resource.api_version for entry in known.served)
+
     async def namespaced(self) -> Namespaced:
         known = await self._discovery(fresh=True)
         found: dict[tuple[str, str], Resource] = {}

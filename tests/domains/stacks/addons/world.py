@@ -125,9 +125,9 @@ class AddonWorld:
         metadata = {"name": f"{name}-kubeconfig", "namespace": HOME, "labels": {"cluster.x-k8s.io/cluster-name": name}}
         await self.client.apply(SECRETS, {"metadata": metadata, "data": data}, field_manager="test")
 
-    async def move(self, class_name: str, name: str = "shop", *, version: str = "") -> None:
+    async def move(self, class_name: str, name: str = "shop", *, version: str = "", **spec: Any) -> None:
         topology = {"class": class_name, **({"version": version} if version else {})}
-        await self.client.patch(V1BETA1, name, {"spec": {"topology": topology}}, HOME)
+        await self.client.patch(V1BETA1, name, {"spec": {"topology": topology, **spec}}, HOME)
 
     async def hook(self, hook: str, name: str = "shop") -> None:
         """Sets the hook as the hook server does."""

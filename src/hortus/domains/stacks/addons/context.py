@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from hortus.domains.stacks.addons.applied import CHARTS, note
 from hortus.domains.stacks.addons.rendering import AddonCharts
 from hortus.domains.stacks.addons.service import AddonRun
 from hortus.domains.stacks.capi import CapiCluster
@@ -13,6 +14,7 @@ from hortus.domains.stacks.context import StackContext
 from hortus.domains.stacks.inventory import ResourceInventory
 from hortus.domains.stacks.releases.release import StackRelease
 from hortus.domains.stacks.types import AddonStage, ClusterAddon, ManagedResource
+from hortus.engine import Wiring
 from hortus.engine.applysets import DiscoveredKinds
 from hortus.kube import Client
 from hortus.kube.objects import Object
@@ -35,6 +37,14 @@ class AddonContext(StackContext[ClusterAddon]):
     charts: AddonCharts
     run: AddonRun
     inventory: ResourceInventory
+    kept: dict[str, str]
+    """Digests by chart, of those that the run leaves alone as long as they are the same."""
+    digests: dict[str, str]
+    """Digests by chart, of those that this reconcile has applied or left alone."""
+
+    def __init__(self, wiring: Wiring[ClusterAddon], raw: Object) -> None:
+        super().__init__(wiring, raw)
+        self.kept, self.digests = {}, {}
 
     @property
     def title(self) -> str:
@@ -52,6 +62,12 @@ class AddonContext(StackContext[ClusterAddon]):
     def set_resources(self, resources: Sequence[ManagedResource]) -> None:
         """Draft the list of objects."""
         self.set_status("resources", [msgspec.to_builtins(one) for one in resources] or None)
+
+    async def strike(self, chart: str) -> None:
+        """Take a chart off the note of those that the cluster has, before its objects change."""
+        if self.kept.pop(chart, None) is not None:
+            class_name = self.object.metadata.annotations[CHARTS].partition(" ")[0]
+            await self.patch({"metadata": {"annotations": {CHARTS: note(class_name, self.kept, self.kept)}}})
 
     async def save_resources(self, resources: Sequence[ManagedResource]) -> None:
         """Write the list of objects, before any of them is created."""

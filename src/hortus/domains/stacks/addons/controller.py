@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from hortus.domains.stacks.addons.applied import CHARTS, note, noted
 from hortus.domains.stacks.addons.changes import STACK, proposal
 from hortus.domains.stacks.addons.config import AddonConfigError, RuntimeHook
 from hortus.domains.stacks.addons.context import AddonContext
@@ -70,7 +71,6 @@ from hortus.engine.applysets import DiscoveredKinds
 from hortus.engine.conditions import FALSE, READY
 from hortus.engine.outcomes import NEVER
 from hortus.engine.rollouts import RolloutGate
-from hortus.kube import Discovery
 from hortus.kube.objects import Object, ObjectKey
 
 _DONE: Final = Result()
@@ -110,9 +110,9 @@ class ClusterAddonController(StackController[AddonContext]):
             self._find_cluster,
             self._hold,
             self._rest,
+            self._admit,
             self._connect,
             self._find_release,
-            self._admit,
             self._gather,
             self._install_single,
             self._open,
@@ -197,8 +197,7 @@ class ClusterAddonController(StackController[AddonContext]):
     async def _gather(self, context: AddonContext) -> None:
         """Read the objects and API versions that charts and their values are made of."""
         async with workload_errors(context):
-            served = await Discovery.look(context.client)
-        context.served = tuple({one.resource.api_version for one in served.served})
+            context.served = tuple(sorted(await context.kinds.api_versions()))
         context.inventory = ResourceInventory(
             context.object.status.resources,
             namespace=ADDON_NAMESPACE,
@@ -216,6 +215,8 @@ class ClusterAddonController(StackController[AddonContext]):
             return None
         context.run = AddonRun("", context.cluster.class_name)
         self._unready(context)
+        if CHARTS in context.object.metadata.annotations:
+            await context.patch({"metadata": {"annotations": {CHARTS: None}}})
         try:
             objects = await self._rendering.single(context.release, context.data, context.served)
         except ArchiveInvalid as error:
@@ -264,7 +265,7 @@ class ClusterAddonController(StackController[AddonContext]):
             context.false(AddonCondition.HOOK_SERVER_READY, HOOK_SERVER_UNRESPONSIVE, Severity.INFO, found.message)
             return _DONE
         context.true(AddonCondition.HOOK_SERVER_READY)
-        context.run = found
+        context.run, context.kept = found, noted(addon)
         if found.hook not in set(RuntimeHook):
             context.warn(
                 "UnknownHook", f"{context.title}: spec.hook: {found.hook} is no hook with stages: it is removed"
@@ -288,10 +289,13 @@ class ClusterAddonController(StackController[AddonContext]):
         if context.object.metadata.annotations.get(TARGET) != str(context.run):
             if TARGET not in context.object.metadata.annotations:
                 await self._seed(context)
+            context.kept = await self._runner.unchanged(context, stages)
+            kept = note(context.object.spec.cluster_stack, context.kept, context.kept)
             # After all else: until it is written the run counts as not begun.
-            await context.patch({"metadata": {"annotations": {TARGET: str(context.run)}}})
-        if not context.object.spec.hook:
-            await context.patch({"spec": {"hook": context.run.hook}})
+            annotations, spec = {TARGET: str(context.run), CHARTS: kept}, {"hook": context.run.hook}
+            await context.patch({"metadata": {"annotations": annotations}, "spec": spec}, goes_on=True)
+        elif not context.object.spec.hook:
+            await context.patch({"spec": {"hook": context.run.hook}}, goes_on=True)
 
     async def _finish(self, context: AddonContext) -> Result | None:
         context.true(AddonCondition.CHART_APPLIED)
@@ -306,11 +310,15 @@ class ClusterAddonController(StackController[AddonContext]):
     async def _conclude(self, context: AddonContext) -> Result:
         """Write the class and version that are installed: with them the hook is answered."""
         await self._gate.settle(context, STACK, context.run.class_name)
+        digests = {**context.kept, **context.digests}
+        annotations = {
+            STAGE_ANNOTATION: stage_annotation(context.object),
+            TARGET: str(context.run),
+            CHARTS: note(context.run.class_name, digests, sorted(digests)),
+        }
         await context.patch(
             {
-                "metadata": {
-                    "annotations": {STAGE_ANNOTATION: stage_annotation(context.object), TARGET: str(context.run)}
-                },
+                "metadata": {"annotations": annotations},
                 "spec": {
                     "clusterStack": context.run.class_name,
                     "version": context.release.versions.addon.dash,

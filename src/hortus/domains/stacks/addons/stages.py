@@ -7,11 +7,12 @@ that was broken off goes on with the phase that it had reached.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import msgspec
 
+from hortus.domains.stacks.addons.applied import digest_of, installed
 from hortus.domains.stacks.addons.config import AddonStageSpec, StageAction, StageCondition
 from hortus.domains.stacks.addons.context import AddonContext
 from hortus.domains.stacks.addons.expressions import NotYet, check
@@ -70,6 +71,21 @@ class StageRunner:
             staying += await self.rendered(context, name)
         await self.prune(context, staying)
 
+    async def unchanged(self, context: AddonContext, stages: Sequence[AddonStageSpec]) -> dict[str, str]:
+        """The digests of the charts that a run would apply as the cluster has them already."""
+        known = installed(context.object)
+        deleted = {stage.name for stage in stages if stage.action is StageAction.DELETE}
+        found = {}
+        for name in dict.fromkeys(stage.name for stage in stages if stage.name not in deleted):
+            chart = context.charts.charts.get(name)
+            if name not in known or chart is None:
+                continue
+            with suppress(ValuesError, RenderFailed):  # its stage reports it
+                objects = await self._rendering.chart(context.release, name, chart, context.data, context.served)
+                if digest_of(objects) == known[name]:
+                    found[name] = known[name]
+        return found
+
     # One stage.
 
     async def _run(self, context: AddonContext, index: int, spec: AddonStageSpec) -> None:
@@ -77,7 +93,7 @@ class StageRunner:
         if phase in (StagePhase.PENDING, StagePhase.BEFORE, ""):
             if spec.before is not None:
                 await self._await(context, index, spec.before, StagePhase.BEFORE)
-            await self._enter(context, index, StagePhase.ACTING)
+            self._draft(context, index, StagePhase.ACTING)
             phase = StagePhase.ACTING.value
         if phase == StagePhase.ACTING:
             await self._act(context, spec)
@@ -87,19 +103,36 @@ class StageRunner:
         if phase == StagePhase.AFTER:
             if spec.after is not None:
                 await self._await(context, index, spec.after, StagePhase.AFTER)
-            await self._enter(context, index, StagePhase.DONE)
+                await self._enter(context, index, StagePhase.DONE)
+            else:
+                # Written with what follows; until then the work may be repeated.
+                self._draft(context, index, StagePhase.DONE)
 
     async def _act(self, context: AddonContext, spec: AddonStageSpec) -> None:
-        if spec.action is StageAction.APPLY:
-            await self.apply(context, await self.rendered(context, spec.name))
-        else:
-            await self._delete(context, await self.rendered(context, spec.name, with_values=False))
+        applies = spec.action is StageAction.APPLY
+        objects = await self.rendered(context, spec.name, with_values=applies)
+        digest = digest_of(objects)
+        if applies and context.kept.get(spec.name) == digest and context.inventory.has_synced(objects):
+            async with workload_errors(context):
+                await context.inventory.name(objects)
+            context.digests[spec.name] = digest
+            return
+        await context.checkpoint()
+        await context.strike(spec.name)
+        if not applies:
+            await self._delete(context, objects)
+            return
+        await self.apply(context, objects)
+        context.digests[spec.name] = digest
 
     async def _enter(self, context: AddonContext, index: int, phase: StagePhase) -> None:
+        self._draft(context, index, phase)
+        await context.checkpoint()
+
+    def _draft(self, context: AddonContext, index: int, phase: StagePhase) -> None:
         stages = list(context.stages)
         stages[index] = msgspec.structs.replace(stages[index], phase=phase.value)
         context.set_stages(stages)
-        await context.checkpoint()
 
     async def _await(self, context: AddonContext, index: int, condition: StageCondition, phase: StagePhase) -> None:
         """Raises ConditionError while a condition does not hold."""
@@ -109,11 +142,9 @@ class StageRunner:
             async with workload_errors(context):
                 await check(condition, context.client, context.kinds, otherwise=otherwise)
         except NotYet as error:
-            stages = list(context.stages)
-            stages[index] = msgspec.structs.replace(stages[index], phase=phase.value)
-            context.set_stages(stages)
+            self._draft(context, index, phase)
             late = await self._overdue(context, index, condition, phase)
-            name = stages[index].name
+            name = context.stages[index].name
             side = "waitForPreCondition" if before else "waitForPostCondition"
             message = f"stage {name}, {side}: {late}{error}"
             reason, severity = (CelReason.TIMED_OUT, Severity.ERROR) if late else (error.reason, error.severity)
