@@ -30,7 +30,7 @@ class Killer:
         With `remote` so do those to other clusters, whose tasks have no name: then no call of the test is observed.
         """
         self.struck = asyncio.Event()
-        self._worker = f"{controller} worker"
+        self._workers = (f"{controller} worker", f"{controller} spare")
         self._reads = reads
         self._remote = remote
         self._left = 0
@@ -55,13 +55,17 @@ class Killer:
         self.struck.set()
         # By somebody else's cancellation alone a worker would not end.
         for task in asyncio.all_tasks():
-            if self._worker in task.get_name():
+            if self._is_worker(task):
                 task.cancel()
         raise asyncio.CancelledError
 
     def _is_ours(self, task: asyncio.Task[Any] | None) -> bool:
-        name = task.get_name() if task is not None else ""
-        return self._worker in name or (self._remote and name.startswith("Task-"))
+        if task is None:
+            return False
+        return self._is_worker(task) or (self._remote and task.get_name().startswith("Task-"))
+
+    def _is_worker(self, task: asyncio.Task[Any]) -> bool:
+        return any(worker in task.get_name() for worker in self._workers)
 
 
 async def killed_at(

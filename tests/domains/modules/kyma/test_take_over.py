@@ -10,8 +10,8 @@ import itertools
 from collections.abc import Sequence
 
 import pytest
+from tests.domains.attempts import MOST_ATTEMPTS, is_killed
 from tests.domains.modules.kyma.go_system import GO, MANIFEST, Call, GoSystem, applied_by, objects, uids
-from tests.domains.modules.kyma.test_kill import MOST_ATTEMPTS, is_killed
 from tests.domains.modules.kyma.test_modules import ready_with
 from tests.domains.modules.kyma.world import (
     HOME,
@@ -149,7 +149,7 @@ async def test_the_go_system_continues_an_installation_after_any_request(server:
     for answers in itertools.count(part, 2):
         async with kyma_world(server) as here:
             go = await world(here)
-            killed = await is_killed(here, answers, lambda here: here.until(_is_listed))
+            killed = await is_killed("kyma", here, answers, lambda here: here.until(_is_listed))
             before = uids(await objects(here))
             await run(go.installation())
             await kept(here, before)
@@ -171,7 +171,7 @@ async def test_the_go_system_continues_a_deletion_after_any_request(
             go = await world(here)
             await run(go.installation())
             await here.delete_kyma()
-            killed = await is_killed(here, answers, lambda here: here.until(lambda found: not found))
+            killed = await is_killed("kyma", here, answers, lambda here: here.until(lambda found: not found))
             if ("control plane", "Kyma", f"{HOME}/{NAME}") in await objects(here):
                 await run([*go.deletion(), go.release])
             left = await objects(here)

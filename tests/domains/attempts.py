@@ -1,0 +1,92 @@
+"""Attempts at a piece of work: the first process is killed at one of its answers, the second ends the work.
+
+Each attempt has a world of its own, and kills at the next answer, until the work is done before: every await is
+enumerated. The state at the end of each attempt has to be that of work that nobody interrupted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Generic, Protocol, TypeVar
+
+import pytest
+from tests.domains.killing import Killer, Observed, killed_at
+
+from hortus.kube.objects import Object
+
+MOST_ATTEMPTS = 150
+PARTS = 4
+parts = pytest.mark.parametrize("part", range(PARTS))
+"""Each part takes one answer in so many, so that the parts run at the same time."""
+
+
+class AttemptWorld(Protocol):
+    """A world of tests whose controllers make observed requests."""
+
+    @property
+    def requests(self) -> Observed: ...
+
+    def controllers(self) -> AbstractAsyncContextManager[Any]:
+        """One process of controllers, killed at the end."""
+        ...
+
+
+W = TypeVar("W", bound=AttemptWorld)
+
+
+async def is_killed(controller: str, here: W, answers: int, work: Callable[[W], Awaitable[object]]) -> bool:
+    """Run a process that is killed at an answer; False when the work is done before that."""
+    killer = Killer(controller, here.requests, remote=True)
+    done = asyncio.create_task(_named(work(here)), name="work")
+    try:
+        return await killed_at(killer, answers, here.controllers(), done)
+    finally:
+        killer.rest()
+        done.cancel()
+        await asyncio.wait((done,))
+
+
+async def _named(work: Awaitable[object]) -> object:
+    return await work
+
+
+class Attempts(Generic[W]):
+    """The attempts of one file of tests."""
+
+    def __init__(self, controller: str, state: Callable[[W], Awaitable[Object]]) -> None:
+        """`controller` is the one that is killed, `state` what users see in a world."""
+        self._controller = controller
+        self._state = state
+
+    async def assert_no_kill_shows(
+        self,
+        world: Callable[[], AbstractAsyncContextManager[W]],
+        part: int,
+        prepare: Callable[[W], Awaitable[object]],
+        work: Callable[[W], Awaitable[object]],
+        *,
+        least: int,
+        state: Callable[[W], Awaitable[Object]] | None = None,
+    ) -> None:
+        """Kill the work at each of its answers and compare the ends. The controller gets at least `least` answers."""
+        compared = state or self._state
+
+        async def attempt(answers: int | None) -> tuple[Object, bool]:
+            async with world() as here:
+                await prepare(here)
+                killed = answers is not None and await is_killed(self._controller, here, answers, work)
+                async with here.controllers():
+                    await work(here)
+                    return await compared(here), killed
+
+        expected, _ = await attempt(None)
+        for answers in itertools.count(part, PARTS):
+            found, killed = await attempt(answers)
+            assert found == expected, f"killed at answer {answers}"
+            if not killed:
+                assert answers >= least, "too few answers: the killer missed the controller"
+                return
+            assert answers < MOST_ATTEMPTS
