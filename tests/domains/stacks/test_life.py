@@ -107,6 +107,12 @@ class Life:
 
         return await self.until(says, name)
 
+    async def began(self) -> None:
+        """The Cluster `shop` with release ONE, at rest."""
+        await self.capi.cluster("shop", "v1.33.1", class_name=ONE)
+        await self.installed(ONE)
+        await self.capi.until("shop", lambda obj: is_ready(obj) and not pending(obj))
+
     def inside(self, name: str = "shop") -> Client:
         return CapiWorkloads(self.capi.management).client(ObjectKey(HOME, name))
 
@@ -173,9 +179,7 @@ async def test_an_upgrade_waits_for_addons_that_cannot_be_installed(here: Life) 
     for name in (ONE, TWO, THREE):
         await here.capi.cluster_class(name)
     async with here.capi.controllers(), here.controllers():
-        await here.capi.cluster("shop", "v1.33.1", class_name=ONE)
-        await here.installed(ONE)
-        await here.capi.until("shop", lambda obj: is_ready(obj) and not pending(obj))
+        await here.began()
         await here.capi.move("shop", "v1.34.1", **{"class": TWO})
         addon = await here.until(lambda obj: condition(obj, "HelmChartFound").get("status") == "False")
         assert "absent" in condition(addon, "HelmChartFound")["message"]
@@ -199,9 +203,7 @@ async def test_stages_after_an_upgrade_run_when_it_is_over(here: Life) -> None:
     for name in (ONE, TWO):
         await here.capi.cluster_class(name)
     async with here.capi.controllers(), here.controllers():
-        await here.capi.cluster("shop", "v1.33.1", class_name=ONE)
-        await here.installed(ONE)
-        await here.capi.until("shop", lambda obj: is_ready(obj) and not pending(obj))
+        await here.began()
         await here.capi.move("shop", "v1.34.1", **{"class": TWO})
         async with here.inside() as inside:
             await wait_for(inside, CONFIG_MAPS, "late", "kube-system", patience=60)
@@ -215,9 +217,7 @@ async def test_an_upgrade_goes_on_after_a_restart_of_everything(here: Life) -> N
     for name in (ONE, TWO):
         await here.capi.cluster_class(name)
     async with here.capi.controllers(), here.controllers():
-        await here.capi.cluster("shop", "v1.33.1", class_name=ONE)
-        await here.installed(ONE)
-        await here.capi.until("shop", lambda obj: is_ready(obj) and not pending(obj))
+        await here.began()
     async with here.capi.controllers():
         await here.capi.move("shop", "v1.34.1", **{"class": TWO})
         await here.capi.until("shop", lambda obj: "LifecycleHookFailed" in str(obj["status"]["conditions"]))

@@ -22,7 +22,7 @@ class Namespaced(NamedTuple):
     """Kinds whose objects lie in namespaces."""
 
     resources: list[Resource]
-    """Those that can be listed, in the preferred version of their group."""
+    """Resources that can be listed, in the preferred version of their group."""
     unknown: list[str]
     """Groups and versions, and kinds, whose objects in a namespace cannot be seen."""
 

@@ -62,7 +62,7 @@ class Health:
         self._probe_in = probe_in
         self._breaker = Breaker(pool.settings.breaker, threshold=pool.settings.failures, random=pool.random)
         self.waiters = Waiters()
-        """Those who wait until it may be called again."""
+        """Callers that wait until it may be called again."""
         self._paused_until = 0.0
         self._probe_at = 0.0
         self._read_at = 0.0

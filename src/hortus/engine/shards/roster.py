@@ -72,7 +72,7 @@ class MemberRoster:
         self._others: dict[str, _Other] = {}
         self._gone: set[str] = set()
         self._awaited: set[str] | None = None
-        """Those that were there before us and have not acknowledged us; None before the first look."""
+        """Replicas that were there before this one and have not acknowledged it; None before the first look."""
         self._permits: set[Permit] = set()
         self._unsettled: deque[tuple[float, ObjectKey]] = deque()
         """Keys whose work ended in a failure, until the time when its last request is sure to be over."""

@@ -84,7 +84,7 @@ class World:
         self.remote = remote
         self.requests = requests
         self.control_requests = Requests()
-        """Those of the controllers to the control plane."""
+        """Requests of the controllers to the control plane."""
         self.clock = FakeClock(now=time.time())
         self.registry = CollectorRegistry()
         self.recorder = Recorder()

@@ -119,3 +119,19 @@ def config_map(name: str, namespace: str = "", **data: str) -> Object:
     """A ConfigMap for a chart."""
     metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+WIDGETS: Object = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "widgets.example.org"},
+    "spec": {
+        "group": "example.org",
+        "names": {"kind": "Widget", "plural": "widgets"},
+        "scope": "Namespaced",
+        "versions": [
+            {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+        ],
+    },
+}
+"""The definition of a kind that no cluster has at first."""

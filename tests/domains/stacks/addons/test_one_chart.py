@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.domains.stacks.addons.releases import config_map
+from tests.domains.stacks.addons.releases import WIDGETS, config_map
 from tests.domains.stacks.addons.world import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -109,21 +109,8 @@ async def test_objects_go_to_the_namespace_that_they_name(here: AddonWorld) -> N
 
 
 async def test_a_definition_and_its_object_may_come_together(here: AddonWorld) -> None:
-    definition = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.example.org"},
-        "spec": {
-            "group": "example.org",
-            "names": {"kind": "Widget", "plural": "widgets"},
-            "scope": "Namespaced",
-            "versions": [
-                {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
-            ],
-        },
-    }
     widget = {"apiVersion": "example.org/v1", "kind": "Widget", "metadata": {"name": "one"}}
-    here.shelf.single(PLAIN, {"crds/a.yaml": yaml.dump(definition), "templates/b.yaml": yaml.dump(widget)})
+    here.shelf.single(PLAIN, {"crds/a.yaml": yaml.dump(WIDGETS), "templates/b.yaml": yaml.dump(widget)})
     await here.cluster(PLAIN)
     await here.kubeconfig()
     async with here.controllers():

@@ -34,12 +34,16 @@ async def governed(here: AddonWorld) -> AsyncIterator[AddonWorld]:
     yield here
 
 
-async def test_a_release_waits_for_its_rollout(governed: AddonWorld) -> None:
-    here = governed
+async def _publish(here: AddonWorld) -> None:
     here.shelf.staged(ONE, {"cni": chart("one")}, {AFTER: applied("cni")})
     here.shelf.staged(TWO, {"cni": chart("two")}, {BEFORE: applied("cni")})
     await here.cluster(ONE)
     await here.kubeconfig()
+
+
+async def test_a_release_waits_for_its_rollout(governed: AddonWorld) -> None:
+    here = governed
+    await _publish(here)
     async with here.controllers():
         await here.installed(ONE)
         await here.move(TWO)
@@ -58,10 +62,7 @@ async def test_a_release_waits_for_its_rollout(governed: AddonWorld) -> None:
 
 async def test_a_cluster_that_goes_back_waits_no_more(governed: AddonWorld) -> None:
     here = governed
-    here.shelf.staged(ONE, {"cni": chart("one")}, {AFTER: applied("cni")})
-    here.shelf.staged(TWO, {"cni": chart("two")}, {BEFORE: applied("cni")})
-    await here.cluster(ONE)
-    await here.kubeconfig()
+    await _publish(here)
     async with here.controllers():
         await here.installed(ONE)
         await here.move(TWO)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.domains.stacks.addons.releases import config_map
+from tests.domains.stacks.addons.releases import WIDGETS, config_map
 from tests.domains.stacks.addons.world import CONFIG_MAPS, HOME, AddonWorld, condition, conditions, is_installed
 
 from hortus.domains.stacks.addons.service import TARGET
@@ -81,15 +81,25 @@ async def test_a_release_for_the_same_kubernetes_is_installed_at_once(here: Addo
     assert addon["metadata"]["annotations"][TARGET] == f"{BEFORE}/{TWO}"
 
 
-async def test_an_upgrade_of_kubernetes_waits_for_its_hook(here: AddonWorld) -> None:
+async def publish_two_versions(here: AddonWorld) -> None:
+    """Releases for two versions of Kubernetes, and a Cluster of the first."""
     here.shelf.staged(ONE, {"cni": chart("cni")}, {AFTER: applied("cni")})
     here.shelf.staged(NEXT, {"cni": chart("cni", release="next")}, {BEFORE: applied("cni")}, kubernetes="v1.34.1")
     await here.cluster(ONE)
     await here.kubeconfig()
+
+
+async def await_hook(here: AddonWorld) -> None:
+    """Moves the Cluster to the next version, which waits for a hook."""
+    await here.installed(ONE)
+    await here.move(NEXT, version="v1.34.1")
+    await here.until(lambda obj: condition(obj, "HookServerReady").get("status") == "False")
+
+
+async def test_an_upgrade_of_kubernetes_waits_for_its_hook(here: AddonWorld) -> None:
+    await publish_two_versions(here)
     async with here.controllers():
-        await here.installed(ONE)
-        await here.move(NEXT, version="v1.34.1")
-        await here.until(lambda obj: condition(obj, "HookServerReady").get("status") == "False")
+        await await_hook(here)
         await here.hook(BEFORE)
         await here.installed(NEXT)
     found = await here.inside_object(CONFIG_MAPS, "cni")
@@ -98,14 +108,9 @@ async def test_an_upgrade_of_kubernetes_waits_for_its_hook(here: AddonWorld) -> 
 
 
 async def test_a_cluster_that_goes_back_waits_for_no_hook(here: AddonWorld) -> None:
-    here.shelf.staged(ONE, {"cni": chart("cni")}, {AFTER: applied("cni")})
-    here.shelf.staged(NEXT, {"cni": chart("cni", release="next")}, {BEFORE: applied("cni")}, kubernetes="v1.34.1")
-    await here.cluster(ONE)
-    await here.kubeconfig()
+    await publish_two_versions(here)
     async with here.controllers():
-        await here.installed(ONE)
-        await here.move(NEXT, version="v1.34.1")
-        await here.until(lambda obj: condition(obj, "HookServerReady").get("status") == "False")
+        await await_hook(here)
         await here.move(ONE, version="v1.33.1")
         addon = await here.until(lambda obj: condition(obj, "Ready")["status"] == "True")
     assert addon["spec"]["clusterStack"] == ONE
@@ -264,19 +269,6 @@ async def test_a_run_that_ended_before_its_last_write_is_not_repeated(here: Addo
 
 async def test_a_chart_sees_the_api_versions_of_its_cluster(here: AddonWorld) -> None:
     """Issue 250: a chart that comes after a definition finds its kind."""
-    definition = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.example.org"},
-        "spec": {
-            "group": "example.org",
-            "names": {"kind": "Widget", "plural": "widgets"},
-            "scope": "Namespaced",
-            "versions": [
-                {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
-            ],
-        },
-    }
     asking = """
 {{- if .Capabilities.APIVersions.Has "example.org/v1" }}
 apiVersion: v1
@@ -284,7 +276,7 @@ kind: ConfigMap
 metadata: {name: seen}
 {{- end }}
 """
-    await here.inside.create(CRDS, definition)
+    await here.inside.create(CRDS, WIDGETS)
     here.shelf.staged(ONE, {"cni": {"templates/a.yaml": asking}}, {AFTER: applied("cni")})
     await here.cluster(ONE)
     await here.kubeconfig()

@@ -27,16 +27,21 @@ class LaterClock(SystemClock):
         return super().now() + self.offset
 
 
+async def _gated(here: AddonWorld, stage: list[Any]) -> None:
+    """A Cluster whose one stage waits for the ConfigMap `gate`."""
+    here.shelf.staged(ONE, {"cni": chart("cni")}, {AFTER: stage})
+    await here.cluster(ONE)
+    await here.kubeconfig()
+    await here.inside.create(CONFIG_MAPS, config_map("gate", "default", open="no"))
+
+
 async def test_a_stage_waits_before_and_after_it(here: AddonWorld) -> None:
     stage = applied(
         "cni",
         waitForPreCondition=waits("gate.data.open == 'yes'", OBJECT),
         waitForPostCondition=waits("has(gate.data.closed) && gate.data.closed == 'yes'", OBJECT),
     )
-    here.shelf.staged(ONE, {"cni": chart("cni")}, {AFTER: stage})
-    await here.cluster(ONE)
-    await here.kubeconfig()
-    await here.inside.create(CONFIG_MAPS, config_map("gate", "default", open="no"))
+    await _gated(here, stage)
     async with here.controllers():
         addon = await here.until(lambda obj: condition(obj, "EvaluatedCEL"))
         found = condition(addon, "EvaluatedCEL")
@@ -78,10 +83,7 @@ async def test_each_obstacle_has_a_reason(
     here: AddonWorld, expression: str, objects: list[Any], reason: str, severity: str
 ) -> None:
     stage = applied("cni", waitForPreCondition=waits(expression, *objects))
-    here.shelf.staged(ONE, {"cni": chart("cni")}, {AFTER: stage})
-    await here.cluster(ONE)
-    await here.kubeconfig()
-    await here.inside.create(CONFIG_MAPS, config_map("gate", "default", open="no"))
+    await _gated(here, stage)
     async with here.controllers():
         addon = await here.until(lambda obj: condition(obj, "EvaluatedCEL"))
     found = condition(addon, "EvaluatedCEL")
@@ -94,10 +96,7 @@ async def test_a_timeout_is_reported_and_the_condition_still_awaited(here: Addon
     clock = LaterClock()
     here.clock = clock
     stage = applied("cni", waitForPreCondition=waits("gate.data.open == 'yes'", OBJECT, timeout="5m"))
-    here.shelf.staged(ONE, {"cni": chart("cni")}, {AFTER: stage})
-    await here.cluster(ONE)
-    await here.kubeconfig()
-    await here.inside.create(CONFIG_MAPS, config_map("gate", "default", open="no"))
+    await _gated(here, stage)
     async with here.controllers():
         await here.until(lambda obj: condition(obj, "EvaluatedCEL").get("severity") == "Info")
     clock.offset = 301.0

@@ -15,7 +15,7 @@ from hortus.domains.stacks.capi import kubeconfig_secret
 from hortus.engine import Cache, Change, EventRecorder, Manager, Watch, spec_or_metadata_changed, wire
 from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.remote import RemotePool
-from hortus.engine.rollouts import RolloutGate, waits_for
+from hortus.engine.rollouts import GateSource, RolloutGate, waits_for
 from hortus.kube import Client
 from hortus.kube.objects import Object, ObjectKey, key_of
 from hortus.render.helm import ChartRenderer
@@ -54,18 +54,11 @@ def add_addons(
         rendering=AddonRendering(renderer),
         gate=gate,
     )
-
-    def waiting() -> list[ObjectKey]:
-        return [key_of(one) for one in addons.values() if waits_for(one, STACK)]
-
-    def of_cluster(cluster: str) -> list[ObjectKey]:
-        return [key for key in waiting() if key.name == f"cluster-addon-{cluster}"]
-
     manager.controller(
         NAME,
         controller,
         sources=[
-            gate.source(STACK, keys_of=of_cluster, waiting=waiting),
+            _rollouts(gate, addons),
             Watch(secrets, to=_addon_of_secret),
             Watch(clusters, to=to_addon, when=spec_or_metadata_changed),
             Watch(addons, when=spec_or_metadata_changed),
@@ -82,6 +75,18 @@ def add_addons(
         sources = [Watch(clusters, to=_secret_of_cluster, when=spec_or_metadata_changed), Watch(secrets)]
         manager.controller(MEMBERSHIP, membership, sources=sources)
     return controller
+
+
+def _rollouts(gate: RolloutGate, addons: Cache) -> GateSource:
+    """The source of ClusterAddons that a rollout admits."""
+
+    def waiting() -> list[ObjectKey]:
+        return [key_of(one) for one in addons.values() if waits_for(one, STACK)]
+
+    def of_cluster(cluster: str) -> list[ObjectKey]:
+        return [key for key in waiting() if key.name == f"cluster-addon-{cluster}"]
+
+    return gate.source(STACK, keys_of=of_cluster, waiting=waiting)
 
 
 def _secret_of_cluster(cluster: Object) -> list[ObjectKey]:

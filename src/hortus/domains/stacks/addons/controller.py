@@ -49,7 +49,7 @@ from hortus.domains.stacks.addons.service import (
     is_begun,
     stage_annotation,
 )
-from hortus.domains.stacks.addons.stages import ADDON_NAMESPACE, StageRunner, workload_errors
+from hortus.domains.stacks.addons.stages import ADDON_NAMESPACE, StageRunner, unusable, workload_errors
 from hortus.domains.stacks.addons.workload import StackWorkloads
 from hortus.domains.stacks.capi import CapiCluster, read_cluster
 from hortus.domains.stacks.conditions import Severity
@@ -220,16 +220,9 @@ class ClusterAddonController(StackController[AddonContext]):
         try:
             objects = await self._rendering.single(context.release, context.data, context.served)
         except ArchiveInvalid as error:
-            raise self._bad_archive(error) from error
+            raise _bad_archive(context, error) from error
         except (ValuesError, RenderFailed, ReleaseError) as error:
-            raise ConditionError(
-                f"release {context.release.name.tag}: {error}" if isinstance(error, ValuesError) else str(error),
-                condition=AddonCondition.CHART_APPLIED,
-                reason=APPLY_FAILED,
-                severity=Severity.ERROR,
-                actor=Actor.PROVIDER,
-                after=AGAIN,
-            ) from error
+            raise unusable(context, error, AddonCondition.CHART_APPLIED, APPLY_FAILED, after=AGAIN) from error
         if not context.inventory.listed:
             await self._seed(context)
         await self._runner.apply(context, objects)
@@ -242,17 +235,10 @@ class ClusterAddonController(StackController[AddonContext]):
         try:
             context.charts = await self._rendering.staged(context.release)
         except AddonConfigError as error:
-            raise ConditionError(
-                f"release {context.release.name.tag}: {error}",
-                condition=AddonCondition.CONFIG_VALIDATED,
-                reason=CONFIG_INVALID,
-                severity=Severity.ERROR,
-                actor=Actor.PROVIDER,
-                after=NEVER,
-                event=CONFIG_INVALID,
-            ) from error
+            condition, reason = AddonCondition.CONFIG_VALIDATED, CONFIG_INVALID
+            raise unusable(context, error, condition, reason, after=NEVER, event=reason) from error
         except ArchiveInvalid as error:
-            raise self._bad_archive(error) from error
+            raise _bad_archive(context, error) from error
         context.true(AddonCondition.CONFIG_VALIDATED)
 
     async def _choose(self, context: AddonContext) -> Result | None:
@@ -366,16 +352,10 @@ class ClusterAddonController(StackController[AddonContext]):
                 objects += await self._rendering.chart(release, name, found.charts[name], context.data, context.served)
         return objects
 
-    def _bad_archive(self, error: Exception) -> ConditionError:
-        return ConditionError(
-            str(error),
-            condition=AddonCondition.RELEASE_DOWNLOADED,
-            reason=ISSUE_WITH_ASSETS,
-            severity=Severity.ERROR,
-            actor=Actor.PROVIDER,
-            after=NEVER,
-            event=CHART_INVALID,
-        )
+
+def _bad_archive(context: AddonContext, error: ArchiveInvalid) -> ConditionError:
+    condition = AddonCondition.RELEASE_DOWNLOADED
+    return unusable(context, error, condition, ISSUE_WITH_ASSETS, after=NEVER, event=CHART_INVALID)
 
 
 def _release_of(cluster: CapiCluster) -> ReleaseName:

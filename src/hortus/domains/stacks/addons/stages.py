@@ -35,7 +35,7 @@ from hortus.domains.stacks.context import ConditionError
 from hortus.domains.stacks.inventory import InstanceLabel
 from hortus.domains.stacks.names import FIELD_MANAGER, OWNED
 from hortus.engine import Actor
-from hortus.engine.applysets import ApplyReport, ApplySet, ClusterClient, Inventory, Policy
+from hortus.engine.applysets import ApplyReport, ApplySet, ClusterClient, Inventory, Parent, Policy
 from hortus.engine.outcomes import NEVER
 from hortus.kube import Clock, durations
 from hortus.kube.errors import KubeError
@@ -183,16 +183,8 @@ class StageRunner:
             return await self._rendering.chart(context.release, name, chart, data, context.served)
         except (ValuesError, RenderFailed) as error:
             reason = VALUES_FAILED if isinstance(error, ValuesError) else RENDER_FAILED
-            raise ConditionError(
-                f"release {context.release.name.tag}: {error}" if isinstance(error, ValuesError) else str(error),
-                condition=AddonCondition.CHART_TEMPLATED,
-                reason=reason,
-                severity=Severity.ERROR,
-                actor=Actor.PROVIDER,
-                # Values are made of objects that may be complete later.
-                after=AGAIN,
-                event=reason,
-            ) from error
+            # Values are made of objects that may be complete later.
+            raise unusable(context, error, AddonCondition.CHART_TEMPLATED, reason, after=AGAIN, event=reason) from error
 
     # Objects.
 
@@ -200,7 +192,7 @@ class StageRunner:
         """Apply the objects of a chart; nothing is deleted. Raises ConditionError."""
         async with workload_errors(context):
             await context.inventory.name(objects)
-            report = await self._set(context).apply(objects, whole=True)
+            report = await self._set(context, context.inventory).apply(objects, whole=True)
         context.inventory.note(report)
         context.set_resources(context.inventory.listed)
         if not report.complete:
@@ -223,16 +215,8 @@ class StageRunner:
             context.drop(AddonCondition.CHART_DELETED)
             return
         parent = RemovalParent(leaving)
-        deleting = ApplySet(
-            ClusterClient(context.client),
-            parent,
-            kinds=context.kinds,
-            field_manager=FIELD_MANAGER,
-            policy=_policy(),
-            clock=self._clock,
-        )
         async with workload_errors(context):
-            report = await deleting.delete()
+            report = await self._set(context, parent).delete()
             stored = await context.inventory.load()
             gone = [member for member in leaving if member not in parent.left]
             await context.inventory.store({member: stored[member] for member in stored if member not in gone})
@@ -241,10 +225,10 @@ class StageRunner:
             raise _condition_error(AddonCondition.CHART_DELETED, DELETE_FAILED, report.message())
         context.drop(AddonCondition.CHART_DELETED)
 
-    def _set(self, context: AddonContext) -> ApplySet:
+    def _set(self, context: AddonContext, parent: Parent) -> ApplySet:
         return ApplySet(
             ClusterClient(context.client),
-            context.inventory,
+            parent,
             kinds=context.kinds,
             field_manager=FIELD_MANAGER,
             policy=_policy(),
@@ -261,7 +245,7 @@ class RemovalParent:
 
     def __init__(self, leaving: Inventory) -> None:
         self.left: Inventory = leaving
-        """Those that are not gone yet."""
+        """Members that still exist."""
 
     async def load(self) -> Inventory:
         return self.left
@@ -287,6 +271,22 @@ async def workload_errors(context: AddonContext) -> AsyncIterator[None]:
             actor=Actor.PROVIDER,
             after=getattr(error, "retry_after", None) or SILENT_AGAIN,
         ) from error
+
+
+def unusable(
+    context: AddonContext, error: Exception, condition: str, reason: str, *, after: float, event: str = ""
+) -> ConditionError:
+    """The failure of a release whose addons cannot be read or rendered, with the name of the release."""
+    title = f"release {context.release.name.tag}: "
+    return ConditionError(
+        title + str(error).removeprefix(title),
+        condition=condition,
+        reason=reason,
+        severity=Severity.ERROR,
+        actor=Actor.PROVIDER,
+        after=after,
+        event=event,
+    )
 
 
 def _policy() -> Policy:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from hortus.domains.stacks.approval import Approvals
 from hortus.domains.stacks.catalog.classes import ClassObjects
+from hortus.domains.stacks.catalog.controllers import CatalogParts
 from hortus.domains.stacks.catalog.releases import ClusterStackReleaseController, to_users
 from hortus.domains.stacks.catalog.stacks import ClusterStackController, stacks_of
 from hortus.domains.stacks.catalog.watches import ObjectWatches
@@ -16,7 +17,7 @@ from hortus.domains.stacks.releases import Library
 from hortus.domains.stacks.selection import Selected
 from hortus.domains.stacks.settings import Settings
 from hortus.domains.stacks.types import STACK_POLICIES
-from hortus.engine import Cache, EventRecorder, Manager, Watch, spec_or_metadata_changed, wire
+from hortus.engine import Cache, EventRecorder, Manager, Watch, Wiring, spec_or_metadata_changed, wire
 from hortus.engine.applysets import DiscoveredKinds, WatchedLive
 from hortus.engine.indexes import without_managed_fields
 from hortus.engine.predicates import fields_changed
@@ -49,69 +50,24 @@ def add_catalog(
     settings: Settings,
 ) -> StackCatalog:
     """Add both controllers. `clusters` is the cache of Clusters, `namespace` the watched one, empty for all."""
-    selected = Selected(settings.watch_filter)
     policies = manager.cache(STACK_POLICIES, namespace=namespace, transform=without_managed_fields)
     stacks = wire(manager, ClusterStackController, client=client, events=events, namespace=namespace)
     releases = wire(manager, ClusterStackReleaseController, client=client, events=events, namespace=namespace)
     approvals = Approvals(policies)
-    _add_stacks(
-        manager,
-        stacks.cache.raw,
-        policies,
-        releases.cache.raw,
-        ClusterStackController(
-            stacks,
-            releases=releases.cache.raw,
-            clusters=clusters,
-            library=library,
-            approvals=approvals,
-            selected=selected,
-        ),
-        clusters,
-        settings,
-    )
+    parts = CatalogParts(clusters, library, Selected(settings.watch_filter))
+    controller = ClusterStackController(stacks, parts, releases=releases.cache.raw, approvals=approvals)
+    _add_stacks(manager, controller, stacks.cache.raw, policies, releases.cache.raw, clusters, settings)
     add_metrics(manager.registry, releases.cache.raw)
-    kinds = DiscoveredKinds(client)
-    live = WatchedLive(
-        client,
-        manager.caches,
-        field_manager=FIELD_MANAGER,
-        labels=f"{INSTANCE_LABEL}={OWNED}",
-        namespace=namespace,
-    )
-    watches = ObjectWatches(releases.cache.raw)
-    controller = ClusterStackReleaseController(
-        releases,
-        manager=manager,
-        clusters=clusters,
-        library=library,
-        classes=ClassObjects(client, renderer, kinds=kinds, live=live, clock=manager.clock),
-        kinds=kinds,
-        live=live,
-        namespace=namespace,
-        watches=watches,
-        selected=selected,
-    )
-    manager.controller(
-        RELEASES,
-        controller,
-        sources=[
-            Watch(clusters, to=to_users, when=use_ended, awaited=False),
-            watches.trigger,
-            Watch(releases.cache.raw, when=spec_or_metadata_changed),
-        ],
-        workers=settings.release_workers,
-        resync=settings.resync,
-    )
+    _add_releases(manager, releases, parts, renderer, namespace, settings)
     return StackCatalog(stacks.cache.raw, releases.cache.raw, approvals)
 
 
 def _add_stacks(
     manager: Manager,
+    controller: ClusterStackController,
     stacks: Cache,
     policies: Cache,
     releases: Cache,
-    controller: ClusterStackController,
     clusters: Cache,
     settings: Settings,
 ) -> None:
@@ -132,5 +88,46 @@ def _add_stacks(
             Watch(stacks, when=spec_or_metadata_changed),
         ],
         workers=settings.stack_workers,
+        resync=settings.resync,
+    )
+
+
+def _add_releases(
+    manager: Manager,
+    wiring: Wiring[Any],
+    parts: CatalogParts,
+    renderer: ChartRenderer,
+    namespace: str,
+    settings: Settings,
+) -> None:
+    client, releases = wiring.client, wiring.cache.raw
+    kinds = DiscoveredKinds(client)
+    live = WatchedLive(
+        client,
+        manager.caches,
+        field_manager=FIELD_MANAGER,
+        labels=f"{INSTANCE_LABEL}={OWNED}",
+        namespace=namespace,
+    )
+    watches = ObjectWatches(releases)
+    controller = ClusterStackReleaseController(
+        wiring,
+        parts,
+        manager=manager,
+        classes=ClassObjects(client, renderer, kinds=kinds, live=live, clock=manager.clock),
+        kinds=kinds,
+        live=live,
+        namespace=namespace,
+        watches=watches,
+    )
+    manager.controller(
+        RELEASES,
+        controller,
+        sources=[
+            Watch(parts.clusters, to=to_users, when=use_ended, awaited=False),
+            watches.trigger,
+            Watch(releases, when=spec_or_metadata_changed),
+        ],
+        workers=settings.release_workers,
         resync=settings.resync,
     )

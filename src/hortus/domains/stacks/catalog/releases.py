@@ -16,6 +16,7 @@ import msgspec
 
 from hortus.domains.stacks.capi import read_cluster
 from hortus.domains.stacks.catalog.classes import ClassInvalid, ClassObjects, check_class, unfinished
+from hortus.domains.stacks.catalog.controllers import CatalogController, CatalogParts
 from hortus.domains.stacks.catalog.providers import ProviderError, is_ready, resource_of
 from hortus.domains.stacks.catalog.reasons import (
     APPLY_AGAIN,
@@ -28,20 +29,18 @@ from hortus.domains.stacks.catalog.reasons import (
 from hortus.domains.stacks.catalog.watches import ObjectWatches
 from hortus.domains.stacks.clusters import release_of, users_of
 from hortus.domains.stacks.conditions import Severity
-from hortus.domains.stacks.context import ConditionError, StackContext, StackController
+from hortus.domains.stacks.context import ConditionError, StackContext
 from hortus.domains.stacks.inventory import ResourceInventory
 from hortus.domains.stacks.names import RELEASE_FINALIZER, BadName, ReleaseName, parse_tag
 from hortus.domains.stacks.releases import (
     BadRelease,
-    Library,
     ReleaseError,
     ReleaseMissing,
     SourceUnusable,
     StackRelease,
 )
-from hortus.domains.stacks.selection import Selected
 from hortus.domains.stacks.types import ClusterStackRelease, ManagedResource
-from hortus.engine import NEVER, Actor, Cache, Manager, Result, Steps, Wiring
+from hortus.engine import NEVER, Actor, Manager, Result, Steps, Wiring
 from hortus.engine.applysets import ApplyReport, Kinds, WatchedLive
 from hortus.engine.finalizers import has_finalizer
 from hortus.engine.owners import owner_reference
@@ -61,7 +60,7 @@ class ReleaseContext(StackContext[ClusterStackRelease]):
     """Its files."""
 
 
-class ClusterStackReleaseController(StackController[ReleaseContext]):
+class ClusterStackReleaseController(CatalogController[ReleaseContext]):
     """Reconciles one ClusterStackRelease at a time."""
 
     kind = ClusterStackRelease
@@ -70,27 +69,22 @@ class ClusterStackReleaseController(StackController[ReleaseContext]):
     def __init__(
         self,
         wiring: Wiring[Any],
+        parts: CatalogParts,
         *,
         manager: Manager,
-        clusters: Cache,
-        library: Library,
         classes: ClassObjects,
         kinds: Kinds,
         live: WatchedLive,
         namespace: str,
         watches: ObjectWatches,
-        selected: Selected,
     ) -> None:
-        super().__init__(wiring)
+        super().__init__(wiring, parts)
         self._manager = manager
-        self._clusters = clusters
-        self._library = library
         self._classes = classes
         self._kinds = kinds
         self._live = live
         self._namespace = namespace
         self._watches = watches
-        self._selected = selected
 
     def make_context(self, raw: Object) -> ReleaseContext:
         return ReleaseContext(self.wiring, raw)
@@ -102,9 +96,6 @@ class ClusterStackReleaseController(StackController[ReleaseContext]):
         return (self._skip, self._await_users, self._remove)
 
     # Steps.
-
-    async def _skip(self, context: ReleaseContext) -> Result | None:
-        return None if self._selected(context.object.metadata) else _WAITING
 
     async def _parse(self, context: ReleaseContext) -> None:
         try:

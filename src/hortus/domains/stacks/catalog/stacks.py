@@ -16,14 +16,14 @@ import msgspec
 
 from hortus.domains.stacks.approval import Approvals, refusal
 from hortus.domains.stacks.catalog import service
+from hortus.domains.stacks.catalog.controllers import CatalogController, CatalogParts
 from hortus.domains.stacks.catalog.providers import ProviderError, ProviderTemplate, clone, read_template
 from hortus.domains.stacks.catalog.reasons import CLIENT_AGAIN, CatalogCondition, CatalogEvent, CatalogReason
 from hortus.domains.stacks.clusters import releases_in_use
 from hortus.domains.stacks.conditions import Severity
-from hortus.domains.stacks.context import ConditionError, StackContext, StackController
+from hortus.domains.stacks.context import ConditionError, StackContext
 from hortus.domains.stacks.names import BadName, ReleaseName, latest
-from hortus.domains.stacks.releases import Library, ReleaseError, SourceUnusable
-from hortus.domains.stacks.selection import Selected
+from hortus.domains.stacks.releases import ReleaseError, SourceUnusable
 from hortus.domains.stacks.types import CLUSTER_STACK_RELEASES, CLUSTER_STACKS, ClusterStack, ClusterStackRelease
 from hortus.engine import NEVER, NORMAL, Actor, Cache, Result, Steps, Wiring, read
 from hortus.engine.applysets import DiscoveredKinds
@@ -50,7 +50,7 @@ class ClusterStackContext(StackContext[ClusterStack]):
     """Seconds until the next reconcile, where a failure asks for one."""
 
 
-class ClusterStackController(StackController[ClusterStackContext]):
+class ClusterStackController(CatalogController[ClusterStackContext]):
     """Reconciles one ClusterStack at a time."""
 
     kind = ClusterStack
@@ -59,19 +59,14 @@ class ClusterStackController(StackController[ClusterStackContext]):
     def __init__(
         self,
         wiring: Wiring[Any],
+        parts: CatalogParts,
         *,
         releases: Cache,
-        clusters: Cache,
-        library: Library,
         approvals: Approvals,
-        selected: Selected,
     ) -> None:
-        super().__init__(wiring)
+        super().__init__(wiring, parts)
         self._releases = releases
-        self._clusters = clusters
-        self._library = library
         self._approvals = approvals
-        self._selected = selected
         self._kinds = DiscoveredKinds(wiring.client)
         releases.add_index(_OWNER_INDEX, lambda obj: [str(key) for key in stacks_of(obj)])
 
@@ -90,9 +85,6 @@ class ClusterStackController(StackController[ClusterStackContext]):
         )
 
     # Steps.
-
-    async def _skip(self, context: ClusterStackContext) -> Result | None:
-        return None if self._selected(context.object.metadata) else Result()
 
     async def _find_releases(self, context: ClusterStackContext) -> None:
         found = self._releases.by(_OWNER_INDEX, str(context.key))

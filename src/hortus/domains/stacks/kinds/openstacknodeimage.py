@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final
 
 from msgspec import field
 
-from hortus.domains.stacks.kinds.shared import READY_COLUMNS, Flag, IdentityReference, SeverityCondition
+from hortus.domains.stacks.kinds.shared import READY_COLUMNS, IdentityReference, ProvisionStatus
 from hortus.domains.stacks.names import INFRASTRUCTURE_GROUP, VERSION
 from hortus.kube.objects import Resource
 from hortus.schema import Fields, Kind, kind
@@ -57,22 +57,7 @@ class OpenStackNodeImageReleaseSpec(Fields, frozen=True):
     """The node image."""
 
 
-class OpenStackNodeImageReleaseStatus(Fields, frozen=True):
-    """The node image as observed."""
-
-    ready: Flag = False
-    """True once the image can be used."""
-    conditions: tuple[SeverityCondition, ...] = ()
-    """Ready, which sums up the others."""
-
-
-@kind(
-    group=INFRASTRUCTURE_GROUP,
-    version=VERSION,
-    status=True,
-    short_names=("osnir",),
-    columns=READY_COLUMNS,
-)
+@kind(group=INFRASTRUCTURE_GROUP, version=VERSION, status=True, short_names=("osnir",), columns=READY_COLUMNS)
 class OpenStackNodeImageRelease(Kind, frozen=True):
     """A node image in an OpenStack cloud. Releases that use the same image share it."""
 
@@ -80,7 +65,7 @@ class OpenStackNodeImageRelease(Kind, frozen=True):
 
     spec: OpenStackNodeImageReleaseSpec
     """The node image and the cloud."""
-    status: OpenStackNodeImageReleaseStatus = OpenStackNodeImageReleaseStatus()
+    status: ProvisionStatus = ProvisionStatus()
     """The node image as observed."""
 
 

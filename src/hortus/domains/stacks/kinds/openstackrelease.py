@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
-from hortus.domains.stacks.kinds.shared import READY_COLUMNS, Flag, IdentityReference, SeverityCondition
+from hortus.domains.stacks.kinds.shared import READY_COLUMNS, IdentityReference, ProvisionStatus
 from hortus.domains.stacks.names import INFRASTRUCTURE_GROUP, VERSION
 from hortus.kube.objects import Resource
 from hortus.schema import Fields, Kind, kind
@@ -17,28 +17,13 @@ class OpenStackClusterStackReleaseSpec(Fields, frozen=True):
     """The identity with which the cloud is called."""
 
 
-class OpenStackClusterStackReleaseStatus(Fields, frozen=True):
-    """The node images of the release as observed."""
-
-    ready: Flag = False
-    """True once the cloud has all node images of the release."""
-    conditions: tuple[SeverityCondition, ...] = ()
-    """Ready, which sums up the others."""
-
-
-@kind(
-    group=INFRASTRUCTURE_GROUP,
-    version=VERSION,
-    status=True,
-    short_names=("oscsr",),
-    columns=READY_COLUMNS,
-)
+@kind(group=INFRASTRUCTURE_GROUP, version=VERSION, status=True, short_names=("oscsr",), columns=READY_COLUMNS)
 class OpenStackClusterStackRelease(Kind, frozen=True):
     """The part of a release that an OpenStack cloud has to provide: its node images."""
 
     spec: OpenStackClusterStackReleaseSpec = OpenStackClusterStackReleaseSpec()
     """The cloud in which node images are provided."""
-    status: OpenStackClusterStackReleaseStatus = OpenStackClusterStackReleaseStatus()
+    status: ProvisionStatus = ProvisionStatus()
     """The node images of the release as observed."""
 
 

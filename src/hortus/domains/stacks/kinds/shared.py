@@ -34,6 +34,15 @@ class SeverityCondition(Fields, frozen=True):
     """The cause, in a sentence for people."""
 
 
+class ProvisionStatus(Fields, frozen=True):
+    """Node images in a cloud as observed."""
+
+    ready: Flag = False
+    """True once the cloud has every node image that is asked for."""
+    conditions: tuple[SeverityCondition, ...] = ()
+    """Ready, which sums up the others."""
+
+
 class ReferencedObject(Fields, frozen=True):
     """A core/v1 ObjectReference: an object that this one names."""
 
