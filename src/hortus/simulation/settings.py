@@ -130,7 +130,12 @@ class GardenSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     nodes: bool = True
     """True when workload clusters show Node objects for their worker pools."""
     workload_duration: float = 0.5
-    """Until a Deployment or StatefulSet in a workload cluster runs, or a module's operator has done its work."""
+    """Until a pod of a Deployment or DaemonSet in a workload cluster is ready, a StatefulSet runs, or a module's
+    operator has done its work."""
+    pod_restart_period: float = 0.0
+    """Between two restarts of each pod's container; 0 is never."""
+    pod_objects: bool = False
+    """True when workload clusters show Pod objects for their DaemonSets."""
     workload_clusters: int = 50
     """Workload clusters in which they run at all; each costs a few watches."""
     scheduling: Literal["minimal-distance", "same-region"] = "minimal-distance"

@@ -1,9 +1,10 @@
-"""Workloads of simulated clusters: Deployments and StatefulSets run, and operators of modules do their work.
+"""Workloads of simulated clusters: Deployments, DaemonSets and StatefulSets run, operators of modules do their work.
 
-Nodes of a simulated cluster run no containers. A workload gets the status that its controller would write, some time
-after it appears or changes; a resource of a module's group gets `status.state: Ready`. A workload whose annotation
-`simulation.hortus.dev/workload` is `broken` never becomes available, and a resource with the same annotation is in
-state Error. Each cluster costs a few watches, so that only so many clusters as the settings say are served.
+Nodes of a simulated cluster run no containers. A Deployment or DaemonSet is rolled out as its controller would do it
+(`running`). A StatefulSet gets the status of one that runs, some time after it appears or changes; a resource of a
+module's group gets `status.state: Ready`. A workload whose annotation `simulation.hortus.dev/workload` is `broken`
+never becomes available, and a resource with the same annotation is in state Error. Each cluster costs a few watches,
+so that only so many clusters as the settings say are served.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ import structlog
 from hortus.engine.backoff import Backoff
 from hortus.kube import Client, Clock, ConnectionSettings
 from hortus.kube.errors import KubeError
-from hortus.kube.objects import Object, Resource, format_time, key_of
+from hortus.kube.objects import Object, Resource, key_of
 from hortus.simulation.garden.kinds import LOGICAL_CLUSTERS
 from hortus.simulation.garden.workload import CRDS
 from hortus.simulation.settings import GardenSettings
+from hortus.simulation.workloads.behaviour import is_broken, settled
+from hortus.simulation.workloads.pods import Kubelet
+from hortus.simulation.workloads.running import RunningWorkloads
 
 MODULE_GROUP = "operator.kyma-project.io"
-BEHAVIOUR = "simulation.hortus.dev/workload"
-BROKEN = "broken"
-DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
 _OWN_KINDS = ("Kyma", "Manifest", "ModuleReleaseMeta", "ModuleTemplate", "Watcher")
 """Kinds of the group that no module's operator reconciles."""
@@ -49,6 +50,10 @@ class SimulatedWorkloads:
         self._management = management
         self._settings = settings
         self._clock = clock
+        self._kubelet = Kubelet(
+            start=settings.scaled(settings.workload_duration),
+            restart_period=settings.scaled(settings.pod_restart_period),
+        )
         self._clusters: dict[str, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
@@ -78,12 +83,14 @@ class SimulatedWorkloads:
         pause = self._settings.scaled(self._settings.workload_duration)
         async with Client(access, settings=settings) as client, asyncio.TaskGroup() as group:
             cluster = _Cluster(client, group, pause=pause, clock=self._clock)
-            for resource, handle in ((DEPLOYMENTS, cluster.run), (STATEFUL_SETS, cluster.run), (CRDS, cluster.defined)):
+            for resource, handle in ((STATEFUL_SETS, cluster.run), (CRDS, cluster.defined)):
                 group.create_task(follow(client, resource, handle, self._clock))
+            running = RunningWorkloads(client, self._kubelet, clock=self._clock, pod_objects=self._settings.pod_objects)
+            group.create_task(running.run())
 
 
 class _Cluster:
-    """The controllers of workloads and the operators of modules in one cluster."""
+    """The controller of StatefulSets and the operators of modules in one cluster."""
 
     def __init__(self, client: Client, group: asyncio.TaskGroup, *, pause: float, clock: Clock) -> None:
         self._client = client
@@ -93,14 +100,14 @@ class _Cluster:
         self._following: dict[str, asyncio.Task[None]] = {}
 
     async def run(self, resource: Resource, obj: Object, gone: bool) -> None:
-        """The work of a workload's controller."""
+        """The work of the controller of StatefulSets."""
         if not gone:
-            self._report(resource, obj, workload_status(obj, now=format_time(self._clock.now())))
+            self._report(resource, obj, stateful_set_status(obj))
 
     async def operate(self, resource: Resource, obj: Object, gone: bool) -> None:
         """The work of a module's operator on its resource."""
         if not gone:
-            self._report(resource, obj, {"state": "Error" if _is_broken(obj) else "Ready"})
+            self._report(resource, obj, {"state": "Error" if is_broken(obj) else "Ready"})
 
     async def defined(self, resource: Resource, crd: Object, gone: bool) -> None:
         """Begin with a kind of the modules' group that is defined, end with one that is not any more."""
@@ -152,52 +159,15 @@ def _resource_of(spec: dict[str, Any]) -> Resource:
     return Resource(spec["group"], version, names["plural"], names["kind"], namespaced=spec["scope"] == "Namespaced")
 
 
-def _is_broken(obj: Object) -> bool:
-    return bool((obj["metadata"].get("annotations") or {}).get(BEHAVIOUR) == BROKEN)
-
-
-def settled(obj: Object, status: Object) -> bool:
-    """True when an object has a status already, but for the times in it."""
-    found = obj.get("status") or {}
-    # An API server leaves numbers out that are 0.
-    return all(_timeless(found.get(name) or 0) == _timeless(value or 0) for name, value in status.items())
-
-
-def _timeless(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_timeless(one) for one in value]
-    if isinstance(value, dict):
-        return {name: one for name, one in value.items() if not name.endswith("Time")}
-    return value
-
-
-def workload_status(obj: Object, *, now: str) -> Object:
-    """The status of a Deployment or StatefulSet that is rolled out, or of a broken one that waits."""
+def stateful_set_status(obj: Object) -> Object:
+    """The status of a StatefulSet that is rolled out, or of a broken one that waits."""
     wanted = obj["spec"].get("replicas")
     replicas = 1 if wanted is None else wanted
-    running = 0 if _is_broken(obj) else replicas
-    status = {
+    running = 0 if is_broken(obj) else replicas
+    return {
         "observedGeneration": obj["metadata"].get("generation", 1),
         "replicas": replicas,
         "updatedReplicas": replicas,
         "readyReplicas": running,
         "availableReplicas": running,
-    }
-    if obj["kind"] == STATEFUL_SETS.kind:
-        return status
-    available = running == replicas
-    minimum = "MinimumReplicasAvailable" if available else "MinimumReplicasUnavailable"
-    progress = "NewReplicaSetAvailable" if available else "ReplicaSetUpdated"
-    conditions = [_condition("Available", minimum, now, holds=available), _condition("Progressing", progress, now)]
-    return status | {"conditions": conditions}
-
-
-def _condition(kind: str, reason: str, now: str, *, holds: bool = True) -> Object:
-    return {
-        "type": kind,
-        "status": str(holds),
-        "reason": reason,
-        "message": "written by the simulation",
-        "lastUpdateTime": now,
-        "lastTransitionTime": now,
     }
