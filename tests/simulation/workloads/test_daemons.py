@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hortus.simulation.workloads.behaviour import BEHAVIOUR, BROKEN
 from hortus.simulation.workloads.daemons import Daemon, Pods, daemon_of, recovered, status_of, step
 from hortus.simulation.workloads.placement import Node
-from hortus.simulation.workloads.pods import Kubelet, next_due
+from hortus.simulation.workloads.pods import KubeletPace, next_due
 
-KUBELET = Kubelet(start=10.0)
+KUBELET = KubeletPace(start=10.0)
 
 
 def daemon_set(
@@ -155,9 +155,9 @@ def test_pods_of_a_node_that_is_down_are_not_ready(node: Node) -> None:
 
 
 def test_a_restarted_container_is_not_ready_for_a_while() -> None:
-    pod = Kubelet(start=10.0, restart_period=100.0).run("n0", "one", 0.0, broken=False)
+    pod = KubeletPace(start=10.0, restart_period=100.0).run("n0", "one", 0.0, broken=False)
     assert 50.0 <= pod.restarts_at <= 100.0
-    again = Kubelet(start=10.0, restart_period=100.0).restarted(pod, pod.restarts_at)
+    again = KubeletPace(start=10.0, restart_period=100.0).restarted(pod, pod.restarts_at)
     assert (again.restarts, again.ready(pod.restarts_at), again.ready(pod.restarts_at + 10.0)) == (1, False, True)
 
 

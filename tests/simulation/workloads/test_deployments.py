@@ -18,9 +18,9 @@ from hortus.simulation.workloads.deployments import (
     status_of,
     step,
 )
-from hortus.simulation.workloads.pods import Kubelet, next_due
+from hortus.simulation.workloads.pods import KubeletPace, next_due
 
-KUBELET = Kubelet(start=10.0)
+KUBELET = KubeletPace(start=10.0)
 
 
 def deployment(image: str = "web:1", replicas: int = 4, *, broken: bool = False, **spec: Any) -> dict[str, Any]:

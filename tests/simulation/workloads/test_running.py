@@ -18,7 +18,7 @@ from hortus.simulation.workloads import (
     DEPLOYMENTS,
     NODES,
     PODS,
-    Kubelet,
+    KubeletPace,
     RunningWorkloads,
 )
 from hortus.testing import FakeClock, wait_for
@@ -28,8 +28,8 @@ NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 
 
 @asynccontextmanager
-async def simulated(client: Client, kubelet: Kubelet | None = None, *, pods: bool = False) -> AsyncIterator[None]:
-    workloads = RunningWorkloads(client, kubelet or Kubelet(), clock=SystemClock(), pod_objects=pods)
+async def simulated(client: Client, kubelet: KubeletPace | None = None, *, pods: bool = False) -> AsyncIterator[None]:
+    workloads = RunningWorkloads(client, kubelet or KubeletPace(), clock=SystemClock(), pod_objects=pods)
     task = asyncio.create_task(workloads.run())
     try:
         yield
@@ -130,7 +130,7 @@ async def test_a_cluster_without_daemon_sets_has_no_watch_of_nodes_and_no_timer(
             watched.append(resource.plural),
             watch(resource, *more, **options),
         )[1]  # type: ignore[method-assign,func-returns-value]
-        workloads = RunningWorkloads(client, Kubelet(start=5.0), clock=clock)
+        workloads = RunningWorkloads(client, KubeletPace(start=5.0), clock=clock)
         task = asyncio.create_task(workloads.run())
         await until(lambda: {"deployments", "daemonsets"} <= set(watched))
         assert set(watched) == {"deployments", "daemonsets"}

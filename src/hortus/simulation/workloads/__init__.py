@@ -2,7 +2,7 @@
 
 from hortus.simulation.workloads.behaviour import BEHAVIOUR, BROKEN, settled
 from hortus.simulation.workloads.mirror import PODS
-from hortus.simulation.workloads.pods import Kubelet
+from hortus.simulation.workloads.pods import KubeletPace
 from hortus.simulation.workloads.running import DAEMON_SETS, DEPLOYMENTS, NODES, RunningWorkloads
 from hortus.simulation.workloads.serving import MODULE_GROUP, STATEFUL_SETS, SimulatedWorkloads, follow
 
@@ -15,7 +15,7 @@ __all__ = [
     "NODES",
     "PODS",
     "STATEFUL_SETS",
-    "Kubelet",
+    "KubeletPace",
     "RunningWorkloads",
     "SimulatedWorkloads",
     "follow",

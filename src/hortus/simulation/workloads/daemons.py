@@ -15,7 +15,7 @@ from hortus.kube.objects import Object
 from hortus.simulation.garden.nodes import amount
 from hortus.simulation.workloads.behaviour import is_broken
 from hortus.simulation.workloads.placement import Node, Placement, placement
-from hortus.simulation.workloads.pods import Kubelet, Pod, revision_of
+from hortus.simulation.workloads.pods import KubeletPace, Pod, revision_of
 
 Pods = dict[str, tuple[Pod, ...]]
 """By node, the oldest first. A node has two while a new pod is started next to an old one."""
@@ -73,7 +73,7 @@ def daemon_of(obj: Object, nodes: Mapping[str, Node]) -> Daemon:
     )
 
 
-def step(daemon: Daemon, pods: Pods, kubelet: Kubelet, now: float) -> Pods:
+def step(daemon: Daemon, pods: Pods, kubelet: KubeletPace, now: float) -> Pods:
     """The pods after everything that is due by now has happened."""
     found = _managed(daemon, pods, kubelet, now)
     if daemon.on_delete:
@@ -81,7 +81,7 @@ def step(daemon: Daemon, pods: Pods, kubelet: Kubelet, now: float) -> Pods:
     return _surged(daemon, found, kubelet, now) if daemon.surge else _replaced(daemon, found, kubelet, now)
 
 
-def _managed(daemon: Daemon, pods: Pods, kubelet: Kubelet, now: float) -> Pods:
+def _managed(daemon: Daemon, pods: Pods, kubelet: KubeletPace, now: float) -> Pods:
     """Pods on nodes that have become fit, none on nodes that are gone or unfit."""
     found: Pods = {}
     for name, place in sorted(daemon.places.items()):
@@ -97,7 +97,7 @@ def _managed(daemon: Daemon, pods: Pods, kubelet: Kubelet, now: float) -> Pods:
     return found
 
 
-def _replaced(daemon: Daemon, pods: Pods, kubelet: Kubelet, now: float) -> Pods:
+def _replaced(daemon: Daemon, pods: Pods, kubelet: KubeletPace, now: float) -> Pods:
     unavailable = 0
     failed: list[str] = []
     candidates: list[str] = []
@@ -112,7 +112,7 @@ def _replaced(daemon: Daemon, pods: Pods, kubelet: Kubelet, now: float) -> Pods:
     return {name: fresh.get(name, here) for name, here in pods.items() if name in fresh or name not in replaced}
 
 
-def _surged(daemon: Daemon, pods: Pods, kubelet: Kubelet, now: float) -> Pods:
+def _surged(daemon: Daemon, pods: Pods, kubelet: KubeletPace, now: float) -> Pods:
     surging = 0
     failed: list[str] = []
     candidates: list[str] = []
@@ -128,7 +128,7 @@ def _surged(daemon: Daemon, pods: Pods, kubelet: Kubelet, now: float) -> Pods:
     return {name: new.get(name, here) for name, here in pods.items()}
 
 
-def _new(daemon: Daemon, node: str, kubelet: Kubelet, now: float) -> Pod:
+def _new(daemon: Daemon, node: str, kubelet: KubeletPace, now: float) -> Pod:
     return kubelet.run(node, daemon.revision, now, broken=not daemon.template_works)
 
 

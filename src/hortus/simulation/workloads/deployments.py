@@ -15,7 +15,7 @@ from hortus.engine.conditions import find_condition
 from hortus.kube.objects import Object, format_time, parse_time
 from hortus.simulation.garden.nodes import amount
 from hortus.simulation.workloads.behaviour import is_broken, settled
-from hortus.simulation.workloads.pods import Kubelet, Pod, revision_of
+from hortus.simulation.workloads.pods import KubeletPace, Pod, revision_of
 
 Pods = tuple[Pod, ...]
 _AVAILABLE: Final = ("MinimumReplicasAvailable", "Deployment has minimum availability.")
@@ -71,7 +71,7 @@ def deployment_of(obj: Object) -> Deployment:
     )
 
 
-def step(deployment: Deployment, pods: Pods, kubelet: Kubelet, now: float) -> Pods:
+def step(deployment: Deployment, pods: Pods, kubelet: KubeletPace, now: float) -> Pods:
     """The pods after everything that is due by now has happened."""
     pods = tuple(kubelet.restarted(pod, now) for pod in pods)
     if deployment.paused and pods:
@@ -99,7 +99,7 @@ def _remaining(deployment: Deployment, old: list[Pod], new: Sequence[Pod], now: 
     return [*failed, *working[max(0, min(ended, available - least)) :]]
 
 
-def _started(deployment: Deployment, revision: str, count: int, kubelet: Kubelet, now: float) -> list[Pod]:
+def _started(deployment: Deployment, revision: str, count: int, kubelet: KubeletPace, now: float) -> list[Pod]:
     broken = not deployment.template_works and revision == deployment.revision
     return [kubelet.run("", revision, now, broken=broken) for _ in range(count)]
 

@@ -37,7 +37,7 @@ class Pod(NamedTuple):
         return self.ready_at + minimum <= now
 
 
-class Kubelet(NamedTuple):
+class KubeletPace(NamedTuple):
     """The behaviour of the kubelets of a cluster."""
 
     start: float = 0.0

@@ -22,7 +22,7 @@ from hortus.simulation.workloads import daemons, deployments
 from hortus.simulation.workloads.behaviour import is_broken, settled
 from hortus.simulation.workloads.mirror import PodObjects
 from hortus.simulation.workloads.placement import Node
-from hortus.simulation.workloads.pods import Kubelet, next_due, node_of
+from hortus.simulation.workloads.pods import KubeletPace, next_due, node_of
 
 DAEMON_SETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet")
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
@@ -37,7 +37,7 @@ _Pods = TypeVar("_Pods", daemons.Pods, deployments.Pods)
 class RunningWorkloads:
     """Runs the Deployments and DaemonSets of the cluster that `client` leads to."""
 
-    def __init__(self, client: Client, kubelet: Kubelet, *, clock: Clock, pod_objects: bool = False) -> None:
+    def __init__(self, client: Client, kubelet: KubeletPace, *, clock: Clock, pod_objects: bool = False) -> None:
         self._caches = Caches(client, clock=clock)
         metrics = EngineMetrics()
         self._daemons = _DaemonRunner(client, self._caches, kubelet, clock, pod_objects=pod_objects)
@@ -67,7 +67,7 @@ class _Runner:
     name: str
     resource: Resource
 
-    def __init__(self, client: Client, caches: Caches, kubelet: Kubelet, clock: Clock) -> None:
+    def __init__(self, client: Client, caches: Caches, kubelet: KubeletPace, clock: Clock) -> None:
         self._client = client
         self._clock = clock
         self._kubelet = kubelet
@@ -103,7 +103,7 @@ class _DeploymentRunner(_Runner):
     name = "simulated-deployments"
     resource = DEPLOYMENTS
 
-    def __init__(self, client: Client, caches: Caches, kubelet: Kubelet, clock: Clock) -> None:
+    def __init__(self, client: Client, caches: Caches, kubelet: KubeletPace, clock: Clock) -> None:
         super().__init__(client, caches, kubelet, clock)
         self._pods: dict[ObjectKey, deployments.Pods] = {}
 
@@ -125,7 +125,9 @@ class _DaemonRunner(_Runner):
     name = "simulated-daemonsets"
     resource = DAEMON_SETS
 
-    def __init__(self, client: Client, caches: Caches, kubelet: Kubelet, clock: Clock, *, pod_objects: bool) -> None:
+    def __init__(
+        self, client: Client, caches: Caches, kubelet: KubeletPace, clock: Clock, *, pod_objects: bool
+    ) -> None:
         super().__init__(client, caches, kubelet, clock)
         self._pods: dict[ObjectKey, daemons.Pods] = {}
         self._changed = Trigger()

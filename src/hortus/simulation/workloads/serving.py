@@ -25,7 +25,7 @@ from hortus.simulation.garden.kinds import LOGICAL_CLUSTERS
 from hortus.simulation.garden.workload import CRDS
 from hortus.simulation.settings import GardenSettings
 from hortus.simulation.workloads.behaviour import is_broken, settled
-from hortus.simulation.workloads.pods import Kubelet
+from hortus.simulation.workloads.pods import KubeletPace
 from hortus.simulation.workloads.running import RunningWorkloads
 
 MODULE_GROUP = "operator.kyma-project.io"
@@ -50,7 +50,7 @@ class SimulatedWorkloads:
         self._management = management
         self._settings = settings
         self._clock = clock
-        self._kubelet = Kubelet(
+        self._kubelet = KubeletPace(
             start=settings.scaled(settings.workload_duration),
             restart_period=settings.scaled(settings.pod_restart_period),
         )

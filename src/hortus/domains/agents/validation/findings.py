@@ -31,7 +31,7 @@ CREDENTIALS: Final = {
 """Fields of `spec.agent` that hold a credential, by their names here."""
 
 
-class Finding(NamedTuple):
+class AgentFinding(NamedTuple):
     """A field that breaks a rule."""
 
     field: str
@@ -41,65 +41,67 @@ class Finding(NamedTuple):
         return f"{self.field}: {self.problem}"
 
 
-Check = Callable[[AgentSpec], Iterator[Finding]]
+Check = Callable[[AgentSpec], Iterator[AgentFinding]]
 
 
-def keys(spec: AgentSpec) -> Iterator[Finding]:
+def keys(spec: AgentSpec) -> Iterator[AgentFinding]:
     if not spec.agent.key and not spec.agent.keys_secret:
-        yield Finding("spec.agent.keysSecret", "is not set; name a Secret with the agent key, or set spec.agent.key")
+        yield AgentFinding(
+            "spec.agent.keysSecret", "is not set; name a Secret with the agent key, or set spec.agent.key"
+        )
 
 
-def reported_name(spec: AgentSpec) -> Iterator[Finding]:
+def reported_name(spec: AgentSpec) -> Iterator[AgentFinding]:
     if isinstance(spec, InstanaAgentSpec) and not (spec.cluster.name or spec.zone.name or spec.zones):
-        yield Finding("spec.cluster.name", "is not set; set it, or spec.zone.name")
+        yield AgentFinding("spec.cluster.name", "is not set; set it, or spec.zone.name")
 
 
-def remote_zone(spec: AgentSpec) -> Iterator[Finding]:
+def remote_zone(spec: AgentSpec) -> Iterator[AgentFinding]:
     if not spec.zone.name:
-        yield Finding("spec.zone.name", "is not set; set the zone under which the agent reports")
+        yield AgentFinding("spec.zone.name", "is not set; set the zone under which the agent reports")
 
 
-def zones_cluster(spec: AgentSpec) -> Iterator[Finding]:
+def zones_cluster(spec: AgentSpec) -> Iterator[AgentFinding]:
     if isinstance(spec, InstanaAgentSpec) and spec.zones and not spec.cluster.name:
-        yield Finding("spec.cluster.name", "is not set; spec.zones needs it")
+        yield AgentFinding("spec.cluster.name", "is not set; spec.zones needs it")
 
 
-def zone_names(spec: AgentSpec) -> Iterator[Finding]:
+def zone_names(spec: AgentSpec) -> Iterator[AgentFinding]:
     known: set[str] = set()
     for place, zone in enumerate(spec.zones if isinstance(spec, InstanaAgentSpec) else ()):
         field = f"spec.zones[{place}].name"
         if not re.fullmatch(DNS_LABEL, zone.name):
-            yield Finding(field, f"is {zone.name!r}; use up to 63 of a-z, 0-9 and -, with no - at either end")
+            yield AgentFinding(field, f"is {zone.name!r}; use up to 63 of a-z, 0-9 and -, with no - at either end")
         elif zone.name in known:
-            yield Finding(field, f"is {zone.name!r} like that of another zone; give each zone a name of its own")
+            yield AgentFinding(field, f"is {zone.name!r} like that of another zone; give each zone a name of its own")
         known.add(zone.name)
 
 
-def endpoint_port(spec: AgentSpec) -> Iterator[Finding]:
+def endpoint_port(spec: AgentSpec) -> Iterator[AgentFinding]:
     yield from _port("spec.agent.endpointPort", spec.agent.endpoint_port)
 
 
-def backend_ports(spec: AgentSpec) -> Iterator[Finding]:
+def backend_ports(spec: AgentSpec) -> Iterator[AgentFinding]:
     for place, backend in enumerate(spec.agent.additional_backends):
         yield from _port(f"spec.agent.additionalBackends[{place}].endpointPort", backend.endpoint_port)
 
 
-def _port(field: str, value: str) -> Iterator[Finding]:
+def _port(field: str, value: str) -> Iterator[AgentFinding]:
     """An empty port is that of HTTPS."""
     if value and not (re.fullmatch(PORT_DIGITS, value) and 1 <= int(value) <= HIGHEST_PORT):
-        yield Finding(field, f"is {value!r}; give a number from 1 to {HIGHEST_PORT}")
+        yield AgentFinding(field, f"is {value!r}; give a number from 1 to {HIGHEST_PORT}")
 
 
-def telemetry_range(spec: AgentSpec) -> Iterator[Finding]:
+def telemetry_range(spec: AgentSpec) -> Iterator[AgentFinding]:
     if not isinstance(spec, InstanaAgentSpec):
         return
     for name, protocol in (("grpc", spec.opentelemetry.grpc), ("http", spec.opentelemetry.http)):
         if protocol.port is not None and not 1 <= protocol.port <= HIGHEST_PORT:
             problem = f"is {protocol.port}; give a number from 1 to {HIGHEST_PORT}"
-            yield Finding(f"spec.opentelemetry.{name}.port", problem)
+            yield AgentFinding(f"spec.opentelemetry.{name}.port", problem)
 
 
-def telemetry_ports(spec: AgentSpec) -> Iterator[Finding]:
+def telemetry_ports(spec: AgentSpec) -> Iterator[AgentFinding]:
     if not isinstance(spec, InstanaAgentSpec) or spec.opentelemetry.enabled is False:
         return
     taken = {FIXED_PORTS["agent-apis"]: "agent-apis"}
@@ -111,50 +113,52 @@ def telemetry_ports(spec: AgentSpec) -> Iterator[Finding]:
             continue
         port = default if protocol.port is None else protocol.port
         if port in taken:
-            yield Finding(f"spec.opentelemetry.{name}.port", f"is {port}, the port of {taken[port]}; choose another")
+            yield AgentFinding(
+                f"spec.opentelemetry.{name}.port", f"is {port}, the port of {taken[port]}; choose another"
+            )
         taken.setdefault(port, f"otlp-{name}")
 
 
-def tls_pair(spec: AgentSpec) -> Iterator[Finding]:
+def tls_pair(spec: AgentSpec) -> Iterator[AgentFinding]:
     tls = spec.agent.tls
     if not tls.secret_name and bool(tls.certificate) != bool(tls.key):
         missing, given = ("key", "certificate") if tls.certificate else ("certificate", "key")
-        yield Finding(f"spec.agent.tls.{missing}", f"is not set; it goes together with spec.agent.tls.{given}")
+        yield AgentFinding(f"spec.agent.tls.{missing}", f"is not set; it goes together with spec.agent.tls.{given}")
 
 
-def client_authority(spec: AgentSpec) -> Iterator[Finding]:
+def client_authority(spec: AgentSpec) -> Iterator[AgentFinding]:
     if isinstance(spec, InstanaAgentSpec):
         authority = spec.k8s_sensor.rest_client.ca
         if authority.secret_name and not authority.mount_path:
             problem = f"is not set; Secret {authority.secret_name} needs a folder to be mounted at"
-            yield Finding("spec.k8s_sensor.restClient.ca.mountPath", problem)
+            yield AgentFinding("spec.k8s_sensor.restClient.ca.mountPath", problem)
 
 
-def mode(spec: AgentSpec) -> Iterator[Finding]:
+def mode(spec: AgentSpec) -> Iterator[AgentFinding]:
     yield from _mode("spec.agent.mode", spec.agent.mode)
 
 
-def zone_modes(spec: AgentSpec) -> Iterator[Finding]:
+def zone_modes(spec: AgentSpec) -> Iterator[AgentFinding]:
     for place, zone in enumerate(spec.zones if isinstance(spec, InstanaAgentSpec) else ()):
         yield from _mode(f"spec.zones[{place}].mode", zone.mode)
 
 
-def _mode(field: str, value: str) -> Iterator[Finding]:
+def _mode(field: str, value: str) -> Iterator[AgentFinding]:
     if value and value not in MODES:
-        yield Finding(field, f"is {value!r}; use one of {', '.join(MODES)}")
+        yield AgentFinding(field, f"is {value!r}; use one of {', '.join(MODES)}")
 
 
-def probes(spec: AgentSpec) -> Iterator[Finding]:
+def probes(spec: AgentSpec) -> Iterator[AgentFinding]:
     probe: dict[str, Any] | None = spec.agent.pod.liveness_probe
     if probe is None:
         return
     given = [name for name in HANDLERS if name in probe]
     if len(given) != 1:
         found = f"has {' and '.join(given)}" if given else "has no handler"
-        yield Finding("spec.agent.pod.livenessProbe", f"{found}; give exactly one of {', '.join(HANDLERS)}")
+        yield AgentFinding("spec.agent.pod.livenessProbe", f"{found}; give exactly one of {', '.join(HANDLERS)}")
 
 
-def credentials(spec: AgentSpec) -> Iterator[Finding]:
+def credentials(spec: AgentSpec) -> Iterator[AgentFinding]:
     agent = spec.agent
     fields = [f"spec.agent.{wire}" for name, wire in CREDENTIALS.items() if getattr(agent, name)]
     fields += [
@@ -166,4 +170,4 @@ def credentials(spec: AgentSpec) -> Iterator[Finding]:
         fields.append("spec.agent.tls.key")
     for field in fields:
         fix = "spec.agent.tls.secretName" if field.endswith("tls.key") else "spec.agent.keysSecret"
-        yield Finding(field, f"is a credential that everybody reads who may read this object; use {fix}")
+        yield AgentFinding(field, f"is a credential that everybody reads who may read this object; use {fix}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from hortus.domains.agents.validation import findings
-from hortus.domains.agents.validation.findings import AgentSpec, Check, Finding
+from hortus.domains.agents.validation.findings import AgentFinding, AgentSpec, Check
 
 _BOTH: Final = ("InstanaAgent", "InstanaAgentRemote")
 _AGENT: Final = _BOTH[:1]
@@ -201,7 +201,7 @@ def rules_for(kind: str, *, advice: bool = False) -> tuple[AgentRule, ...]:
     return tuple(rule for rule in (ADVICE if advice else RULES) if kind in rule.kinds)
 
 
-def problems(kind: str, spec: AgentSpec, *, advice: bool = False) -> list[Finding]:
+def problems(kind: str, spec: AgentSpec, *, advice: bool = False) -> list[AgentFinding]:
     """The findings of all rules of a kind in a spec, each once."""
     found = (finding for rule in rules_for(kind, advice=advice) for finding in rule.check(spec))
     return list(dict.fromkeys(found))
