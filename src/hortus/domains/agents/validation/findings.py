@@ -19,8 +19,9 @@ PORT_DIGITS: Final = "[0-9]{1,5}"
 HIGHEST_PORT: Final = 65535
 GRPC_PORT: Final = 4317
 HTTP_PORT: Final = 4318
-FIXED_PORTS: Final = {"agent-apis": 42699, "otlp-legacy": 55680}
-"""Ports of the Service that cannot be chosen; the second only while gRPC is on."""
+APIS_PORT: Final = 42699
+LEGACY_PORT: Final = 55680
+"""The port of OTLP before it had one of its own, which is open while gRPC is on."""
 CREDENTIALS: Final = {
     "key": "key",
     "download_key": "downloadKey",
@@ -104,10 +105,10 @@ def telemetry_range(spec: AgentSpec) -> Iterator[AgentFinding]:
 def telemetry_ports(spec: AgentSpec) -> Iterator[AgentFinding]:
     if not isinstance(spec, InstanaAgentSpec) or spec.opentelemetry.enabled is False:
         return
-    taken = {FIXED_PORTS["agent-apis"]: "agent-apis"}
+    taken = {APIS_PORT: "agent-apis"}
     grpc, http = spec.opentelemetry.grpc, spec.opentelemetry.http
     if grpc.enabled is not False:
-        taken[FIXED_PORTS["otlp-legacy"]] = "otlp-legacy"
+        taken[LEGACY_PORT] = "otlp-legacy"
     for name, protocol, default in (("grpc", grpc, GRPC_PORT), ("http", http, HTTP_PORT)):
         if protocol.enabled is False:
             continue

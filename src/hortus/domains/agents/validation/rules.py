@@ -64,7 +64,8 @@ _HTTP: Final = f"@.?opentelemetry.?http.?port.orValue({findings.HTTP_PORT})"
 _ON: Final = _flag("?opentelemetry.?enabled")
 _GRPC_ON: Final = _flag("?opentelemetry.?grpc.?enabled")
 _HTTP_ON: Final = _flag("?opentelemetry.?http.?enabled")
-_APIS, _LEGACY = findings.FIXED_PORTS.values()
+_APIS: Final = findings.APIS_PORT
+_LEGACY: Final = findings.LEGACY_PORT
 _ZONES: Final = "@.?zones.orValue([])"
 _HANDLED: Final = " + ".join(f"(has(probe.{name}) ? 1 : 0)" for name in findings.HANDLERS)
 

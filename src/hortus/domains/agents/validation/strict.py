@@ -16,14 +16,15 @@ from hortus.kube.objects import Object
 from hortus.schema import ValidationRule, crd
 
 _SPEC: Final = "self"
+_AGENT: Final = ("properties", "agent", "properties")
 _BOUNDS: Final[dict[tuple[str, ...], dict[str, int]]] = {
-    ("zones",): {"maxItems": 64},
-    ("zones", "items", "name"): {"maxLength": 63},
-    ("zones", "items", "mode"): {"maxLength": 63},
-    ("agent", "additionalBackends"): {"maxItems": 32},
-    ("agent", "additionalBackends", "items", "endpointPort"): {"maxLength": 16},
-    ("agent", "endpointPort"): {"maxLength": 16},
-    ("agent", "mode"): {"maxLength": 63},
+    ("properties", "zones"): {"maxItems": 64},
+    ("properties", "zones", "items", "properties", "name"): {"maxLength": 63},
+    ("properties", "zones", "items", "properties", "mode"): {"maxLength": 63},
+    (*_AGENT, "additionalBackends"): {"maxItems": 32},
+    (*_AGENT, "additionalBackends", "items", "properties", "endpointPort"): {"maxLength": 16},
+    (*_AGENT, "endpointPort"): {"maxLength": 16},
+    (*_AGENT, "mode"): {"maxLength": 63},
 }
 """Bounds of what rules walk, by the place below the spec."""
 
@@ -35,11 +36,12 @@ def strict_crds() -> list[Object]:
 
 def _strict(kind: str, plain: Object) -> Object:
     made = copy_of(plain)
-    for version in made["spec"]["versions"]:
-        spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    for version in _at(made, ("spec", "versions")):
+        spec = _at(version, ("schema", "openAPIV3Schema", "properties", "spec"))
         spec["x-kubernetes-validations"] = [_validation(rule) for rule in rules_for(kind)]
         for path, bounds in _BOUNDS.items():
-            if (node := _node(spec, path)) is not None:
+            node = _at(spec, path)
+            if node is not None:
                 node.update(bounds)
     return made
 
@@ -50,10 +52,10 @@ def _validation(rule: AgentRule) -> dict[str, Any]:
     ).keywords()
 
 
-def _node(schema: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any] | None:
-    found: dict[str, Any] | None = schema
+def _at(node: Any, path: tuple[str, ...]) -> Any:
+    """The part of a schema at a path; None where there is none."""
     for step in path:
-        if found is None:
+        if node is None:
             return None
-        found = found.get("items") if step == "items" else (found.get("properties") or {}).get(step)
-    return found
+        node = node.get(step)
+    return node
