@@ -11,30 +11,14 @@ from collections.abc import Callable, Iterable
 from hortus.domains.access.manifests import KINDS
 from hortus.domains.access.types import MANAGER, Label
 from hortus.engine import Cache, Selection, managed_fields_of, metadata_of
-from hortus.engine.applysets import ApplySet, ClusterClient, Namespaced, Parent, Policy, ServerLive, UnknownKind
+from hortus.engine.applysets import ApplySet, ClusterClient, KnownKinds, Parent, Policy, ServerLive
 from hortus.engine.remote import KubeconfigRef, RemotePool, RemoteWatch
 from hortus.kube import Client
 from hortus.kube.clock import Clock
-from hortus.kube.objects import GroupVersionKind, Object, ObjectKey, Resource, key_of
+from hortus.kube.objects import Object, ObjectKey, Resource, key_of
 
 _POLICY = Policy(adopt=False)
-
-
-class _Kinds:
-    """The few kinds are served at the same path everywhere, so discovery is not asked."""
-
-    async def resource(self, gvk: GroupVersionKind, *, fresh: bool = False) -> Resource:
-        for known in KINDS:
-            if known.gvk == gvk:
-                return known
-        raise UnknownKind(str(gvk))
-
-    async def named(self, group_kind: str, *, fresh: bool = False) -> Resource | None:
-        kind, _, group = group_kind.partition(".")
-        return next((known for known in KINDS if (known.group, known.kind) == (group, kind)), None)
-
-    async def namespaced(self) -> Namespaced:
-        return Namespaced([known for known in KINDS if known.namespaced], [])
+_KINDS = KnownKinds(KINDS)
 
 
 class _Seen:
@@ -133,7 +117,7 @@ class Clusters:
         return ApplySet(
             ClusterClient(client),
             parent,
-            kinds=_Kinds(),
+            kinds=_KINDS,
             live=_Seen(client, self.watches, cluster),
             field_manager=MANAGER,
             policy=_POLICY,

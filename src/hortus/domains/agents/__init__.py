@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from hortus.domains import Domain, RbacRules
 
 if TYPE_CHECKING:
+    from hortus.domains import ProcessContext
     from hortus.engine.flags import Flag
+    from hortus.engine.rollouts.types import ChangeKind
     from hortus.kube.objects import Resource
     from hortus.schema import Kind
 
@@ -18,9 +20,26 @@ class _Agents(Domain):
         from hortus.domains.agents import types
 
         return {
+            types.AGENT_CONFIGURATIONS: types.AgentConfiguration,
+            types.AGENT_PLACEMENTS: types.AgentPlacement,
             types.INSTANA_AGENTS: types.InstanaAgent,
             types.INSTANA_AGENTS_REMOTE: types.InstanaAgentRemote,
         }
+
+    def records(self) -> Sequence[Resource]:
+        from hortus.domains.agents.types import AGENT_PLACEMENTS
+
+        return (AGENT_PLACEMENTS,)
+
+    def change_kinds(self) -> Sequence[ChangeKind]:
+        from hortus.domains.agents.fleet.changes import CHANGE_KIND
+
+        return (CHANGE_KIND,)
+
+    def check(self, values: Mapping[str, Any]) -> None:
+        from hortus.domains.agents import settings
+
+        settings.fleet_settings(values)
 
     def flags(self) -> Sequence[Flag]:
         from hortus.domains.agents.settings import FLAGS
@@ -30,13 +49,20 @@ class _Agents(Domain):
     def rules(self) -> RbacRules:
         from hortus.domains.agents import rbac
 
-        return RbacRules(management=rbac.CONTROL, wide=rbac.WIDE, flag="agents")
+        return RbacRules(management=rbac.CONTROL, wide=rbac.WIDE, fleet=rbac.FLEET, flag="agents")
 
     def served_by(self) -> str:
         return "agents"
 
     def unserved_reason(self, values: Mapping[str, Any]) -> str:
         return "" if values["agents"] else "--agents is off (in the chart config.agents)"
+
+    def add_controllers(self, process: ProcessContext) -> None:
+        if not self.served(process.values):
+            return
+        from hortus.domains.agents import composition
+
+        composition.add_to(process)
 
 
 DOMAIN = _Agents(__name__)

@@ -7,4 +7,5 @@ from typing import Final
 GROUP: Final = "instana.io"
 VERSION: Final = "v1"
 FLEET_GROUP: Final = "fleet.hortus.dev"
+FLEET_VERSION: Final = "v1alpha1"
 CATEGORIES: Final = ("monitoring", "openshift-optional")

@@ -9,7 +9,13 @@ from __future__ import annotations
 from typing import Final
 
 from hortus.domains.agents.names import GROUP
-from hortus.domains.agents.types import INSTANA_AGENTS, INSTANA_AGENTS_REMOTE
+from hortus.domains.agents.types import (
+    AGENT_CONFIGURATIONS,
+    AGENT_PLACEMENTS,
+    INSTANA_AGENTS,
+    INSTANA_AGENTS_REMOTE,
+)
+from hortus.domains.inventory.types import CLUSTER_PROFILES
 from hortus.engine.rbac import Permission
 
 _READ: Final = ("get", "list", "watch")
@@ -73,3 +79,27 @@ WIDE: Final = (
     *_WORKLOAD,
 )
 """In all namespaces, and for objects that have none."""
+
+_CONFIGURATIONS: Final = AGENT_CONFIGURATIONS.plural
+_PLACEMENTS: Final = AGENT_PLACEMENTS.plural
+FLEET: Final = (
+    Permission(
+        AGENT_CONFIGURATIONS.group, (_CONFIGURATIONS,), ("list", "watch", "patch"), "follows configurations of agents"
+    ),
+    Permission(
+        AGENT_PLACEMENTS.group,
+        (_PLACEMENTS,),
+        ("list", "watch", "create", "patch", "delete"),
+        "keeps an AgentPlacement for each cluster with an agent",
+    ),
+    Permission(
+        AGENT_PLACEMENTS.group,
+        (f"{_CONFIGURATIONS}/status", f"{_PLACEMENTS}/status"),
+        ("patch",),
+        "reports the state of agents",
+    ),
+    Permission(CLUSTER_PROFILES.group, (CLUSTER_PROFILES.plural,), ("list", "watch"), "finds the clusters"),
+    Permission("", ("secrets",), ("get", "list", "watch"), "distributes keys of agents"),
+    Permission("", ("events",), ("create", "patch"), "reports agents that fail, and that run again"),
+)
+"""In the namespace of the fleet."""

@@ -13,6 +13,20 @@ from hortus.domains.agents.kinds.agent import (
     InstanaTelemetryPort,
     InstanaZone,
 )
+from hortus.domains.agents.kinds.agentconfiguration import (
+    AGENT_CONFIGURATIONS,
+    AGENT_PLACEMENTS,
+    AgentConfiguration,
+    AgentConfigurationSpec,
+    AgentConfigurationStatus,
+    AgentCounts,
+    AgentPlacement,
+    AgentPlacementSpec,
+    AgentPlacementStatus,
+    NodeCounts,
+    SensorCounts,
+    TroubledCluster,
+)
 from hortus.domains.agents.kinds.core import (
     InstanaCreate,
     InstanaEnabled,
@@ -49,8 +63,17 @@ from hortus.domains.agents.kinds.sensor import (
 )
 
 __all__ = [
+    "AGENT_CONFIGURATIONS",
+    "AGENT_PLACEMENTS",
     "INSTANA_AGENTS",
     "INSTANA_AGENTS_REMOTE",
+    "AgentConfiguration",
+    "AgentConfigurationSpec",
+    "AgentConfigurationStatus",
+    "AgentCounts",
+    "AgentPlacement",
+    "AgentPlacementSpec",
+    "AgentPlacementStatus",
     "InstanaAgent",
     "InstanaAgentImage",
     "InstanaAgentRemote",
@@ -84,4 +107,7 @@ __all__ = [
     "InstanaTls",
     "InstanaUpdateStrategy",
     "InstanaZone",
+    "NodeCounts",
+    "SensorCounts",
+    "TroubledCluster",
 ]

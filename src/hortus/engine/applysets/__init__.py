@@ -35,7 +35,14 @@ if TYPE_CHECKING:
     from hortus.engine.applysets.parents import ConfigMapParent, ForeignParent, Parent
     from hortus.engine.applysets.policy import Conflicts, Policy
     from hortus.engine.applysets.report import ApplyReport, ObjectAction, ObjectOutcome
-    from hortus.engine.applysets.resources import DiscoveredKinds, Kinds, Namespaced, UnknownKind, UnreadableKinds
+    from hortus.engine.applysets.resources import (
+        DiscoveredKinds,
+        Kinds,
+        KnownKinds,
+        Namespaced,
+        UnknownKind,
+        UnreadableKinds,
+    )
 else:
     __getattr__ = lazy(
         __name__,
@@ -48,7 +55,7 @@ else:
             "parents": "ConfigMapParent ForeignParent Parent",
             "policy": "Conflicts Policy",
             "report": "ApplyReport ObjectAction ObjectOutcome",
-            "resources": "DiscoveredKinds Kinds Namespaced UnknownKind UnreadableKinds",
+            "resources": "DiscoveredKinds Kinds KnownKinds Namespaced UnknownKind UnreadableKinds",
         },
     )
 
@@ -65,6 +72,7 @@ __all__ = [
     "Inventory",
     "InventoryEntry",
     "Kinds",
+    "KnownKinds",
     "Live",
     "Member",
     "Namespaced",

@@ -43,6 +43,26 @@ class Kinds(Protocol):
         """Every kind that may have objects in a namespace; the server is asked again."""
 
 
+class KnownKinds:
+    """A fixed choice of kinds that are served at the same path everywhere, so that discovery need not be asked."""
+
+    def __init__(self, resources: Iterable[Resource]) -> None:
+        self._resources = tuple(resources)
+
+    async def resource(self, gvk: GroupVersionKind, *, fresh: bool = False) -> Resource:
+        for known in self._resources:
+            if known.gvk == gvk:
+                return known
+        raise UnknownKind(str(gvk))
+
+    async def named(self, group_kind: str, *, fresh: bool = False) -> Resource | None:
+        kind, _, group = group_kind.partition(".")
+        return next((known for known in self._resources if (known.group, known.kind) == (group, kind)), None)
+
+    async def namespaced(self) -> Namespaced:
+        return Namespaced([known for known in self._resources if known.namespaced], [])
+
+
 class DiscoveredKinds:
     """Asks the server's discovery when it is first needed, and when a kind is not found."""
 

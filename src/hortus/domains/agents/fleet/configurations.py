@@ -1,0 +1,237 @@
+"""The AgentConfiguration controller: an AgentPlacement for each cluster that is to have the agent.
+
+Conditions it owns: Ready, Reconciling and Stalled of AgentConfigurations, and all of their status.
+Objects it owns: AgentPlacements, by spec.configuration; of two configurations that want the same agent in one cluster
+the one that counts more takes the AgentPlacement over.
+It watches: AgentConfigurations, ClusterProfiles, AgentPlacements, the Secrets of the namespace (as checksums).
+It never: connects to a cluster, asks for a rollout, or keeps the value of a Secret.
+
+A configuration that cannot be used leaves every cluster as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from hortus.domains.agents.fleet.changes import AGENT_CHANGE
+from hortus.domains.agents.fleet.counting import PlacementState, counted, summary, worst_of
+from hortus.domains.agents.fleet.rendering import RenderError, check_expression
+from hortus.domains.agents.fleet.selection import (
+    SelectedClusters,
+    agent_of,
+    in_order,
+    placement_name,
+    placement_of,
+    selected,
+    winner,
+)
+from hortus.domains.agents.fleet.versions import missing, secret_names, version_of
+from hortus.domains.agents.types import (
+    AGENT_PLACEMENTS,
+    AgentConfiguration,
+    AgentPlacement,
+)
+from hortus.domains.inventory.types import ClusterProfile
+from hortus.engine import Actor, KindController, ReconcileContext, Result, StepError, Steps, TypedCache, Wiring, read
+from hortus.engine.applysets.parallel import each
+from hortus.engine.kubeconfigs import KubeconfigSecret
+from hortus.engine.outcomes import NEVER
+from hortus.engine.rollouts import waits_for
+from hortus.kube.errors import NotFound
+from hortus.kube.objects import Object, ObjectKey, key_of
+from hortus.kube.selectors import SelectorError
+
+FINALIZER: Final = "agents.fleet.hortus.dev/placements"
+CONFIGURATION_INDEX: Final = "agent-configuration"
+_PARALLEL: Final = 16
+
+
+class ConfigurationContext(ReconcileContext[AgentConfiguration]):
+    """One reconcile. Each attribute is set by the step that finds it."""
+
+    ordered: list[AgentConfiguration]
+    """All configurations of the namespace that can win, the first counts most."""
+    selected: SelectedClusters
+    version: str
+
+
+class AgentConfigurationController(KindController[ConfigurationContext]):
+    """Reconciles one AgentConfiguration at a time."""
+
+    kind = AgentConfiguration
+    field_manager = "hortus-agents"
+
+    def __init__(
+        self,
+        wiring: Wiring[Any],
+        *,
+        profiles: TypedCache[ClusterProfile],
+        placements: TypedCache[AgentPlacement],
+        secrets: TypedCache[KubeconfigSecret],
+        report_period: float,
+    ) -> None:
+        super().__init__(wiring)
+        self._profiles = profiles
+        self._placements = placements
+        self._secrets = secrets
+        self._period = report_period
+        self._reported: dict[ObjectKey, float] = {}
+
+    def make_context(self, raw: Object) -> ConfigurationContext:
+        return ConfigurationContext(self.wiring, raw)
+
+    def steps(self, context: ConfigurationContext) -> Steps:
+        return (self._pace, self._hold, self._select, self._withdraw, self._determine, self._place, self._report)
+
+    def finalize_steps(self, context: ConfigurationContext) -> Steps:
+        return (self._clear, self._release)
+
+    async def gone(self, key: ObjectKey) -> None:
+        self._reported.pop(key, None)
+
+    # Steps.
+
+    async def _pace(self, context: ConfigurationContext) -> Result | None:
+        """Puts off a reconcile that only counts, soon after the last one. A changed object is never put off."""
+        left = self._reported.get(context.key, -self._period) + self._period - self.wiring.clock.monotonic()
+        seen = context.object.status.observed_generation == context.object.metadata.generation
+        return Result(requeue_after=left) if seen and left > 0 else None
+
+    async def _hold(self, context: ConfigurationContext) -> None:
+        await context.ensure_finalizer(FINALIZER)
+
+    async def _select(self, context: ConfigurationContext) -> None:
+        context.ordered = self._ordered(context.key.namespace)
+        clusters = {
+            profile.metadata.name: profile.metadata.labels
+            for profile in (read(ClusterProfile, raw) for raw in self._profiles.raw.values())
+            if profile.metadata.namespace == context.key.namespace and profile.metadata.deletion_timestamp is None
+        }
+        try:
+            context.selected = selected(context.object, context.ordered, clusters)
+        except SelectorError as error:
+            raise _unusable(context, str(error), "InvalidSelector") from error
+
+    async def _withdraw(self, context: ConfigurationContext) -> None:
+        """Deletes the AgentPlacements of clusters that are to have no such agent any more."""
+        agent = agent_of(context.object)
+        wanted = {placement_name(agent, cluster) for cluster in context.selected.won}
+        leaving = [
+            placement
+            for placement in self._own(context.key)
+            if placement.metadata.name not in wanted and placement.spec.cluster not in context.selected.overruled
+        ]
+        await each(leaving, self._delete, limit=_PARALLEL)
+
+    async def _determine(self, context: ConfigurationContext) -> None:
+        """Finds the version that the clusters are to have."""
+        configuration = context.object
+        try:
+            check_expression(configuration.spec.per_cluster)
+        except RenderError as error:
+            raise _unusable(context, str(error), "InvalidExpression") from error
+        names = secret_names(configuration)
+        known: dict[str, Mapping[str, str]] = {}
+        for name in names:
+            secret = self._secrets.get(ObjectKey(context.key.namespace, name))
+            if secret is not None:
+                known[name] = secret.data
+        if lacking := missing(names, known):
+            raise _unusable(
+                context,
+                f"spec.template names the Secret {', '.join(lacking)}, which is not in namespace "
+                f"{context.key.namespace}: create it there, or name it in spec.localSecrets",
+                "SecretMissing",
+            )
+        context.version = version_of(configuration, known)
+
+    async def _place(self, context: ConfigurationContext) -> None:
+        """Has each cluster's AgentPlacement ask for the version."""
+
+        async def place(cluster: str) -> None:
+            wanted = placement_of(context.object, cluster, context.version)
+            known = self._placements.get(key_of(wanted))
+            if known is None or known.spec != read(AgentPlacement, wanted).spec:
+                await self.wiring.client.apply(AGENT_PLACEMENTS, wanted, field_manager=self.field_manager)
+
+        await each(context.selected.won, place, limit=_PARALLEL)
+
+    async def _report(self, context: ConfigurationContext) -> None:
+        self._reported[context.key] = self.wiring.clock.monotonic()
+        states = self._states(context)
+        clusters = counted(states, selected=len(context.selected.won), overruled=len(context.selected.overruled))
+        nodes = summary(states)
+        context.set_status("observedGeneration", context.object.metadata.generation)
+        context.set_status("version", context.version)
+        context.set_status("clusters", msgspec.structs.asdict(clusters))
+        context.set_status("nodes", msgspec.structs.asdict(nodes))
+        context.set_status("worst", [msgspec.to_builtins(one) for one in worst_of(states)] or None)
+        text = f"The agent runs in {clusters.ready} of {clusters.selected} clusters"
+        if clusters.failed:
+            worst = worst_of(states)[0]
+            failure = f"{clusters.failed} failed, first {worst.name}: {worst.message}"
+            context.reconciling("ClustersFailed", f"{text}; {failure}")
+        elif clusters.ready == clusters.selected:
+            context.ready("AllReady", f"{text}.")
+        else:
+            waits = f"; {clusters.waiting} wait for a rollout" if clusters.waiting else ""
+            context.reconciling("Progressing", f"{text}{waits}.")
+
+    async def _clear(self, context: ConfigurationContext) -> Result | None:
+        """Deletes the AgentPlacements, but leaves those that another configuration takes over."""
+        ordered = self._ordered(context.key.namespace)
+        own = self._own(context.key)
+        leaving = [placement for placement in own if self._heir(ordered, context.object, placement) is None]
+        await each(leaving, self._delete, limit=_PARALLEL)
+        if not own:
+            return None
+        context.reconciling("Removing", f"The agent is being removed from {len(own)} clusters.")
+        return Result()
+
+    async def _release(self, context: ConfigurationContext) -> None:
+        await context.remove_finalizer(FINALIZER)
+
+    # Parts.
+
+    def report(self, context: ConfigurationContext, error: StepError) -> None:
+        context.set_status("observedGeneration", context.object.metadata.generation)
+        super().report(context, error)
+
+    def _ordered(self, namespace: str) -> list[AgentConfiguration]:
+        found = (read(AgentConfiguration, raw) for raw in self.wiring.cache.raw.values())
+        return in_order(one for one in found if one.metadata.namespace == namespace)
+
+    def _own(self, key: ObjectKey) -> list[AgentPlacement]:
+        return list(self._placements.by(CONFIGURATION_INDEX, str(key)))
+
+    def _heir(
+        self, ordered: list[AgentConfiguration], configuration: AgentConfiguration, placement: AgentPlacement
+    ) -> AgentConfiguration | None:
+        profile = self._profiles.get(ObjectKey(placement.metadata.namespace, placement.spec.cluster))
+        if profile is None or profile.metadata.deletion_timestamp is not None:
+            return None
+        return winner(ordered, agent_of(configuration), profile.metadata.labels)
+
+    def _states(self, context: ConfigurationContext) -> list[PlacementState]:
+        found = []
+        for key in self._placements.raw.keys_by(CONFIGURATION_INDEX, str(context.key)):
+            placement, raw = self._placements.get(key), self._placements.raw.get(key)
+            if placement is not None and raw is not None and placement.metadata.deletion_timestamp is None:
+                found.append(PlacementState(placement, waits=bool(waits_for(raw, AGENT_CHANGE))))
+        return found
+
+    async def _delete(self, placement: AgentPlacement) -> None:
+        metadata = placement.metadata
+        if metadata.deletion_timestamp is not None:
+            return
+        try:
+            await self.wiring.client.delete(AGENT_PLACEMENTS, metadata.name, metadata.namespace, uid=metadata.uid)
+        except NotFound:
+            return
+
+
+def _unusable(context: ConfigurationContext, problem: str, reason: str) -> StepError:
+    return StepError(f"AgentConfiguration {context.key}: {problem}", reason=reason, actor=Actor.USER, after=NEVER)

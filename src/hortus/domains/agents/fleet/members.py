@@ -1,0 +1,171 @@
+"""The clusters that have agents: the way into each, the watches of its workloads, and the set of its objects.
+
+Two watches a cluster, of DaemonSets and of Deployments, both by the label of our manager: what is kept of an object is
+its metadata and its status. All other objects are compared when the agent is applied again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import msgspec
+
+from hortus.domains.agents.builders.metadata import MANAGED_BY_LABEL, MANAGER
+from hortus.domains.agents.fleet.workloads import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    AgentWorkloads,
+    Generations,
+    matters,
+    outline,
+    workloads_of,
+)
+from hortus.domains.inventory.types import PLUGIN_EXTENSION, PROVIDER, ClusterProfile, Property
+from hortus.engine import Cache, Selection, metadata_of
+from hortus.engine.applysets import PART_OF, ApplySet, ClusterClient, KnownKinds, Parent, Policy, ServerLive
+from hortus.engine.remote import KubeconfigRef, RemotePool, RemoteWatch
+from hortus.engine.sources import Source
+from hortus.kube import Client
+from hortus.kube.clock import Clock
+from hortus.kube.objects import Object, ObjectKey, Resource, key_of, shaped
+from hortus.schema import Fields
+
+_RBAC: Final = "rbac.authorization.k8s.io"
+KINDS: Final = (
+    Resource("", "v1", "namespaces", "Namespace", namespaced=False),
+    Resource("", "v1", "configmaps", "ConfigMap"),
+    Resource("", "v1", "secrets", "Secret"),
+    Resource("", "v1", "services", "Service"),
+    Resource("", "v1", "serviceaccounts", "ServiceAccount"),
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
+    Resource(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False),
+    Resource(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False),
+    Resource(_RBAC, "v1", "roles", "Role"),
+    Resource(_RBAC, "v1", "rolebindings", "RoleBinding"),
+)
+"""The kinds of objects that builders make."""
+_SELECTOR: Final = f"{MANAGED_BY_LABEL}={MANAGER}"
+
+
+class _Secret(Fields, frozen=True):
+    namespace: str = ""
+    name: str = ""
+    key: str = ""
+
+
+class _PluginSettings(Fields, frozen=True):
+    secret: _Secret = _Secret()
+
+
+class NotedClient:
+    """A cluster as sets see it, which notes the generation of each workload that it shows."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.generations: Generations = {}
+        plain = ClusterClient(client)
+        self.delete, self.listed, self.list_marked = plain.delete, plain.listed, plain.list_marked
+        self.until, self.until_gone = plain.until, plain.until_gone
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
+        return self._noted(resource, await self.client.get(resource, name, namespace))
+
+    async def apply(
+        self, resource: Resource, obj: Object, *, field_manager: str, force: bool = True, dry_run: bool = False
+    ) -> Object:
+        written = await self.client.apply(resource, obj, field_manager=field_manager, force=force, dry_run=dry_run)
+        return self._noted(resource, written)
+
+    def _noted(self, resource: Resource, obj: Object) -> Object:
+        if resource in (DAEMON_SETS, DEPLOYMENTS):
+            metadata = metadata_of(obj)
+            self.generations[resource.kind, metadata.name] = metadata.generation
+        return obj
+
+
+def place_of(profile: ClusterProfile) -> KubeconfigRef | None:
+    """The place of a cluster's kubeconfig, by its access provider of ours; None where it has none."""
+    for provider in profile.status.access_providers:
+        if provider.name != PROVIDER or provider.cluster is None:
+            continue
+        for one in provider.cluster.extensions:
+            found = shaped(one.extension, _PluginSettings)
+            if one.name == PLUGIN_EXTENSION and found is not None and found.secret.name:
+                return KubeconfigRef(*msgspec.structs.astuple(found.secret))
+    return None
+
+
+def is_hibernated(profile: ClusterProfile) -> bool:
+    return any(one.name == Property.HIBERNATED and one.value == "true" for one in profile.status.properties)
+
+
+class AgentMembers:
+    """The clusters that have agents, each by the key of its AgentPlacement."""
+
+    def __init__(self, pool: RemotePool, *, clock: Clock) -> None:
+        self.pool = pool
+        self._clock = clock
+        self._members = Cache("clusters with agents")
+        self._members.replace((), 0)
+        self._places: dict[ObjectKey, KubeconfigRef] = {}
+        self._watches = {
+            resource: RemoteWatch(
+                pool,
+                self._members,
+                place=lambda member: self._places.get(key_of(member)),
+                selection=Selection(resource, labels=_SELECTOR),
+                transform=outline,
+                when=matters,
+            )
+            for resource in (DAEMON_SETS, DEPLOYMENTS)
+        }
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return tuple(self._watches.values())
+
+    def enter(self, key: ObjectKey, place: KubeconfigRef) -> None:
+        """The cluster of an AgentPlacement is reached by `place` from now on."""
+        if self._places.get(key) != place:
+            self._places[key] = place
+            version = "/".join(place)
+            self._members.put({"metadata": {"namespace": key.namespace, "name": key.name, "resourceVersion": version}})
+
+    def leave(self, key: ObjectKey) -> None:
+        """The AgentPlacement is gone, or its cluster cannot be reached any more."""
+        if self._places.pop(key, None) is not None:
+            self._members.drop(key)
+
+    def shed(self, holds: Callable[[ObjectKey], bool]) -> None:
+        """Release the clusters whose AgentPlacements have become another replica's."""
+        for key in [key for key in self._places if not holds(key)]:
+            self.leave(key)
+
+    def keys_at(self, place: KubeconfigRef) -> Iterable[ObjectKey]:
+        """The AgentPlacements of the cluster whose kubeconfig lies there."""
+        return [key for key, known in self._places.items() if known == place]
+
+    def workloads(self, key: ObjectKey, identity: str) -> AgentWorkloads | None:
+        """The workloads of a set in a cluster; None while the watches do not show it as it is."""
+        found: dict[Resource, list[Object]] = {}
+        for resource, watch in self._watches.items():
+            cache = watch.cache(key)
+            if cache is None or not cache.has_synced or watch.problem(key) is not None:
+                return None
+            found[resource] = [one for one in cache.values() if metadata_of(one).labels.get(PART_OF) == identity]
+        return workloads_of(found[DAEMON_SETS], found[DEPLOYMENTS])
+
+    def set_of(self, parent: Parent, client: NotedClient) -> ApplySet:
+        """The set of one agent's objects."""
+        return ApplySet(
+            client,
+            parent,
+            kinds=KnownKinds(KINDS),
+            live=ServerLive(client),
+            field_manager=MANAGER,
+            policy=Policy(),
+            clock=self._clock,
+        )
