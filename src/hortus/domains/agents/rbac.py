@@ -28,6 +28,7 @@ CONTROL: Final = (
     Permission("", ("configmaps", "secrets", "serviceaccounts", "services"), _KEEP, "keeps the objects of agents"),
     Permission("apps", ("daemonsets", "deployments"), _KEEP, "keeps the workloads of agents"),
     Permission("policy", ("poddisruptionbudgets",), _KEEP, "keeps replicas of the sensor"),
+    Permission("networking.k8s.io", ("networkpolicies",), _KEEP, "shields the sensor, where options ask for it"),
 )
 """In the watched namespace."""
 

@@ -103,7 +103,7 @@ def check(objects: tuple[Object, ...]) -> None:
 
 
 @pytest.mark.parametrize(("kind", "build"), KINDS)
-@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_random_cr_is_built_when_the_crd_accepts_it(kind: type[Kind], build: Build, data: st.DataObject) -> None:
     obj = read(kind, data.draw(SPECS[kind]))

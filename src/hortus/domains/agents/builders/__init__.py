@@ -11,6 +11,7 @@ mistaken, `docs/agents/objects.md` says what differs and when. Callers read the 
 - `persists_id`, `is_corrected`: what live workloads say about the template that replaces no pod.
 - `service_of`, `targets_of`: etcd's metrics endpoints, out of Services, EndpointSlices and Endpoints of kube-system.
 - `daemon_set_names`, `workload_name`: the names that those facts are for.
+- `options_of`: options beyond the Go operator's, which say what further facts are needed.
 - `common_labels`, `owner_of`: metadata for further objects of an agent.
 """
 
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hortus.domains.agents.builders import names, rbac, secrets, sensor, services
+from hortus.domains.agents.builders import additions, names, rbac, secrets, sensor, services
 from hortus.domains.agents.builders import remote as remotes
 from hortus.domains.agents.builders.configuration import namespace_labels
 from hortus.domains.agents.builders.daemonset import daemon_set_names, daemon_sets
@@ -41,6 +42,7 @@ from hortus.domains.agents.builders.facts import (
     persists_id,
 )
 from hortus.domains.agents.builders.metadata import AGENT, common_labels, namespaced, owner_of
+from hortus.domains.agents.options import UnusableOptions, options_of
 from hortus.domains.agents.types import InstanaAgent, InstanaAgentRemote
 from hortus.kube.objects import Object
 
@@ -53,6 +55,7 @@ __all__ = [
     "InstanaFacts",
     "OpenShiftEtcd",
     "UnknownWorkload",
+    "UnusableOptions",
     "build_agent",
     "build_remote",
     "common_labels",
@@ -60,6 +63,7 @@ __all__ = [
     "etcd_copies",
     "is_copy",
     "is_corrected",
+    "options_of",
     "owner_of",
     "persists_id",
     "service_of",
@@ -69,8 +73,11 @@ __all__ = [
 
 
 def build_agent(agent: InstanaAgent, facts: InstanaFacts) -> tuple[Object, ...]:
-    """The objects of an InstanaAgent with its defaults, in the order in which they are applied."""
-    access = rbac.agent_access(agent, facts)
+    """The objects of an InstanaAgent with its defaults, in the order in which they are applied.
+
+    Raises UnusableOptions.
+    """
+    facts = facts._replace(options=options_of(agent))
     return _present(
         [
             *daemon_sets(agent, facts),
@@ -79,19 +86,24 @@ def build_agent(agent: InstanaAgent, facts: InstanaFacts) -> tuple[Object, ...]:
             secrets.pull_secret(agent, facts),
             secrets.tls_secret(agent, facts),
             services.service(agent, facts),
-            *access,
+            *rbac.agent_access(agent, facts),
             sensor.disruption_budget(agent, facts),
             *rbac.sensor_access(agent, facts),
             sensor.config_map(agent, facts),
             secrets.keys_secret(agent, facts),
             _namespaces_map(agent, facts),
             *sensor.deployments(agent, facts),
+            additions.network_policy(agent, facts),
         ]
     )
 
 
 def build_remote(remote: InstanaAgentRemote, facts: InstanaFacts) -> tuple[Object, ...]:
-    """The objects of an InstanaAgentRemote with its defaults, in the order in which they are applied."""
+    """The objects of an InstanaAgentRemote with its defaults, in the order in which they are applied.
+
+    Raises UnusableOptions.
+    """
+    facts = facts._replace(options=options_of(remote))
     return _present(
         [
             remotes.deployment(remote, facts),

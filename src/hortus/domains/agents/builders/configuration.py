@@ -12,6 +12,7 @@ from typing import Final
 from hortus.domains.agents.builders import proxy
 from hortus.domains.agents.builders.backends import AgentBackend, backends_of
 from hortus.domains.agents.builders.facts import InstanaFacts
+from hortus.domains.agents.builders.merging import configuration
 from hortus.domains.agents.builders.names import AnyAgent
 from hortus.domains.agents.types import InstanaAgent, InstanaTelemetry, InstanaTelemetryPort
 from hortus.render.gotemplate import write_pretty
@@ -29,8 +30,8 @@ def config_files(agent: AnyAgent, facts: InstanaFacts) -> dict[str, bytes]:
     files = {"configuration-disable-kubernetes-sensor.yaml": _NO_SENSOR.encode()}
     if isinstance(agent, InstanaAgent):
         files |= _of_cluster(agent, facts)
-    if wanted.configuration_yaml:
-        files["configuration.yaml"] = wanted.configuration_yaml.encode()
+    if text := configuration(agent, facts):
+        files["configuration.yaml"] = text.encode()
     for number, backend in enumerate(backends_of(wanted), start=1):
         if backend.host and (key := backend.key(facts.keys_secret)):
             files[f"com.instana.agent.main.sender.Backend-{number}.cfg"] = _backend(agent, backend, key)

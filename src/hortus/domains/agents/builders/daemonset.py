@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hortus.domains.agents.builders import environment, names, pods, volumes
+from hortus.domains.agents.builders import additions, environment, names, pods, volumes
 from hortus.domains.agents.builders.facts import AGENT_CONTAINER, LOOPBACK, InstanaFacts
 from hortus.domains.agents.builders.metadata import (
     AGENT,
@@ -24,8 +24,8 @@ def daemon_sets(agent: InstanaAgent, facts: InstanaFacts) -> list[Object]:
     spec = agent.spec
     if not has_key(agent):
         return []
-    if spec.zones:
-        return [_daemon_set(agent, facts, zone) for zone in spec.zones] if spec.cluster.name else []
+    if zones := additions.zones_of(agent, facts):
+        return [_daemon_set(agent, facts, zone) for zone in zones] if spec.cluster.name else []
     return [_daemon_set(agent, facts, None)] if is_named(agent) else []
 
 
@@ -56,7 +56,7 @@ def _daemon_set(agent: InstanaAgent, facts: InstanaFacts, zone: InstanaZone | No
         "updateStrategy": _strategy(wanted.update_strategy),
         "template": pods.template(
             pod_labels(agent, AGENT, wanted.mode or DEFAULT_MODE, zone_name),
-            wanted.pod.annotations,
+            additions.pod_annotations(agent, facts),
             _pod(agent, facts, zone, name),
         ),
     }
@@ -81,16 +81,15 @@ def _strategy(wanted: InstanaUpdateStrategy) -> Object:
 def _pod(agent: InstanaAgent, facts: InstanaFacts, zone: InstanaZone | None, name: str) -> Object:
     wanted = agent.spec.agent
     placed = zone or wanted.pod
-    mounted = pods.mounts_of(
-        volumes.of_daemon_set(agent, openshift=facts.openshift, corrected=facts.corrected.get(name, True)), wanted.pod
-    )
+    tolerations = additions.tolerations(placed.tolerations, facts.options)
+    mounted = pods.mounts_of(volumes.of_daemon_set(agent, facts, corrected=facts.corrected.get(name, True)), wanted.pod)
     return {
         "serviceAccountName": names.account(agent),
         "hostNetwork": True,
         "hostPID": True,
         "dnsPolicy": "ClusterFirstWithHostNet",
         **pods.placement(wanted.pod),
-        **pods.filled({"imagePullSecrets": names.pull_secrets(agent), "tolerations": list(placed.tolerations)}),
+        **pods.filled({"imagePullSecrets": names.pull_secrets(agent), "tolerations": tolerations}),
         "affinity": placed.affinity or {},
         "containers": [_container(agent, facts, zone, name, mounted.mounts)],
         "volumes": mounted.volumes,
@@ -101,14 +100,15 @@ def _container(
     agent: InstanaAgent, facts: InstanaFacts, zone: InstanaZone | None, name: str, mounts: list[Object]
 ) -> Object:
     wanted = agent.spec.agent
-    return {
+    container: Object = {
         "name": AGENT_CONTAINER,
         "image": pods.image(wanted.image),
         "imagePullPolicy": wanted.image.pull_policy,
         "env": environment.of_daemon_set(agent, zone, persists=facts.persist_ids.get(name, True)),
         "securityContext": {"privileged": True},
         "livenessProbe": pods.liveness(wanted.pod, LOOPBACK),
-        "resources": pods.resources(wanted.pod),
+        "resources": pods.resources(additions.with_storage(wanted.pod, facts.options)),
         "ports": pods.container_ports(agent_ports(agent)),
         "volumeMounts": mounts,
     }
+    return additions.probes(container, facts.options, wanted.pod, LOOPBACK)

@@ -5,12 +5,13 @@ A builder does no I/O. All that it needs besides the CR is in `InstanaFacts`: eq
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from hortus.domains.agents.options import NO_OPTIONS, InstanaOptions
 from hortus.kube.objects import Object, shaped
 
 AGENT_CONTAINER: Final = "instana-agent"
@@ -66,6 +67,14 @@ class InstanaFacts(NamedTuple):
     """By name of a DaemonSet or Deployment, the result of `is_corrected`. One that is not named counts as new."""
     etcd: EtcdTargets | OpenShiftEtcd | None = None
     """The sources of etcd's metrics; None where there are none."""
+    options: InstanaOptions = NO_OPTIONS
+    """The result of `options_of`, which `build_agent` and `build_remote` put here."""
+    node_zones: Collection[str] = ()
+    """For option `zoneLabel`: the values of that label on all nodes, with an empty one where a node lacks it."""
+    config_sources: Mapping[str, str] = _NOTHING
+    """For option `mergeConfigurations`: by name, key `configuration_yaml` of the labelled ConfigMaps."""
+    tls_secret: Mapping[str, bytes] | None = None
+    """For option `restartOnChange`: data of the Secret that agent.tls.secretName names."""
 
 
 class UnknownWorkload(ValueError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from hortus.domains.agents.builders import environment, names, pods, volumes
+from hortus.domains.agents.builders import additions, environment, names, pods, volumes
 from hortus.domains.agents.builders.daemonset import DEFAULT_MODE
 from hortus.domains.agents.builders.facts import LOOPBACK, InstanaFacts
 from hortus.domains.agents.builders.metadata import REMOTE, common_labels, namespaced, pod_labels, selector_labels
@@ -35,7 +35,7 @@ def deployment(agent: InstanaAgentRemote, facts: InstanaFacts) -> Object | None:
             "replicas": 1,
             "selector": {"matchLabels": selector_labels(agent, REMOTE)},
             "strategy": {"type": "RollingUpdate"},
-            "template": pods.template(labels, wanted.pod.annotations, _pod(agent, facts, name)),
+            "template": pods.template(labels, additions.pod_annotations(agent, facts), _pod(agent, facts, name)),
         },
     }
 
@@ -55,6 +55,7 @@ def hostname(agent: InstanaAgentRemote) -> str:
 def _pod(agent: InstanaAgentRemote, facts: InstanaFacts, name: str) -> Object:
     wanted = agent.spec.agent
     mounted = pods.mounts_of(volumes.of_remote(agent), wanted.pod)
+    tolerations = additions.tolerations(wanted.pod.tolerations, facts.options)
     probed = "" if facts.corrected.get(name, True) else LOOPBACK
     container: Object = {
         "name": agent.metadata.name,
@@ -62,7 +63,7 @@ def _pod(agent: InstanaAgentRemote, facts: InstanaFacts, name: str) -> Object:
         "imagePullPolicy": wanted.image.pull_policy,
         "env": environment.of_remote(agent),
         "livenessProbe": pods.liveness(wanted.pod, probed),
-        "resources": pods.resources(wanted.pod),
+        "resources": pods.resources(additions.with_storage(wanted.pod, facts.options)),
         "volumeMounts": mounted.mounts,
     }
     return {
@@ -70,8 +71,8 @@ def _pod(agent: InstanaAgentRemote, facts: InstanaFacts, name: str) -> Object:
         "hostname": hostname(agent),
         "dnsPolicy": "ClusterFirstWithHostNet",
         **pods.placement(wanted.pod),
-        **pods.filled({"imagePullSecrets": names.pull_secrets(agent), "tolerations": list(wanted.pod.tolerations)}),
+        **pods.filled({"imagePullSecrets": names.pull_secrets(agent), "tolerations": tolerations}),
         "affinity": wanted.pod.affinity or {},
-        "containers": [container],
+        "containers": [additions.probes(container, facts.options, wanted.pod, probed)],
         "volumes": mounted.volumes,
     }

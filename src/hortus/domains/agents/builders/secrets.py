@@ -13,7 +13,7 @@ from hortus.domains.agents.builders.configuration import HTTPS_PROXY, config_fil
 from hortus.domains.agents.builders.facts import InstanaFacts
 from hortus.domains.agents.builders.metadata import AGENT, REMOTE, common_labels, namespaced
 from hortus.domains.agents.builders.names import AnyAgent
-from hortus.domains.agents.types import InstanaAgentRemote, InstanaBaseAgent
+from hortus.domains.agents.types import InstanaAgentRemote, InstanaBaseAgent, InstanaTls
 from hortus.kube.objects import Object
 
 AGENT_KEY_FILE = "INSTANA_AGENT_KEY"
@@ -39,8 +39,7 @@ def keys_secret(agent: AnyAgent, facts: InstanaFacts) -> Object | None:
     """The Secret with keys and passwords of the CR; None where the user names a Secret."""
     if agent.spec.agent.keys_secret:
         return None
-    data = dict(_keys(agent))
-    return _secret(agent, facts, agent.metadata.name, {name: text.encode() for name, text in data.items()})
+    return _secret(agent, facts, agent.metadata.name, {name: text.encode() for name, text in _keys(agent)})
 
 
 def pull_secret(agent: AnyAgent, facts: InstanaFacts) -> Object | None:
@@ -57,11 +56,14 @@ def pull_secret(agent: AnyAgent, facts: InstanaFacts) -> Object | None:
 
 def tls_secret(agent: AnyAgent, facts: InstanaFacts) -> Object | None:
     """The Secret with the certificate of the CR; None where the CR has none or names a Secret."""
-    tls = agent.spec.agent.tls
-    if tls.secret_name or not (tls.certificate and tls.key):
-        return None
-    data = {"tls.crt": _decoded(tls.certificate), "tls.key": _decoded(tls.key)}
-    return _secret(agent, facts, names.tls_secret(agent), data, "kubernetes.io/tls")
+    data = _certificate(agent.spec.agent.tls)
+    return _secret(agent, facts, names.tls_secret(agent), data, "kubernetes.io/tls") if data else None
+
+
+def own_credentials(agent: AnyAgent) -> dict[str, bytes]:
+    """Keys, passwords and certificate that are in the CR."""
+    keys = {} if agent.spec.agent.keys_secret else {name: text.encode() for name, text in _keys(agent)}
+    return {**keys, **_certificate(agent.spec.agent.tls)}
 
 
 def has_tls(agent: AnyAgent) -> bool:
@@ -100,6 +102,12 @@ def _keys(agent: AnyAgent) -> Iterator[tuple[str, str]]:
             yield backend.key_name, backend.inline_key
             if mounted:
                 yield AGENT_KEY_FILE + backend.suffix, backend.inline_key
+
+
+def _certificate(tls: InstanaTls) -> dict[str, bytes]:
+    if tls.secret_name or not (tls.certificate and tls.key):
+        return {}
+    return {"tls.crt": _decoded(tls.certificate), "tls.key": _decoded(tls.key)}
 
 
 def _secret(agent: AnyAgent, facts: InstanaFacts, name: str, data: Mapping[str, bytes], kind: str = "Opaque") -> Object:

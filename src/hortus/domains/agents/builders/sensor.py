@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from hortus.domains.agents.builders import names, pods, sensorpods
+from hortus.domains.agents.builders import additions, names, pods, sensorpods
 from hortus.domains.agents.builders.backends import AgentBackend, backends_of
 from hortus.domains.agents.builders.daemonset import has_key, is_named
 from hortus.domains.agents.builders.facts import InstanaFacts
@@ -107,7 +107,7 @@ def _pod(agent: InstanaAgent, facts: InstanaFacts, backend: AgentBackend) -> Obj
         "command": ["/ko-app/k8sensor"],
         "args": _arguments(agent, facts, backend),
         "env": sensorpods.variables_of(agent, facts, backend),
-        "resources": pods.resources(pod),
+        "resources": pods.resources(additions.with_storage(pod, facts.options)),
         "ports": pods.container_ports([API_PORT]),
         "volumeMounts": mounted.mounts,
     }

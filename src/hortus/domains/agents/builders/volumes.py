@@ -9,7 +9,7 @@ from hortus.domains.agents.builders import names
 from hortus.domains.agents.builders.backends import DOWNLOAD_KEY, KEY
 from hortus.domains.agents.builders.configuration import HTTPS_PROXY
 from hortus.domains.agents.builders.environment import CONFIG_PATH, NAMESPACES_PATH, REMOTE_CONFIG_PATH
-from hortus.domains.agents.builders.facts import SECRETS_VOLUME
+from hortus.domains.agents.builders.facts import SECRETS_VOLUME, InstanaFacts
 from hortus.domains.agents.builders.secrets import (
     AGENT_KEY_FILE,
     CREDENTIAL_FILES,
@@ -18,6 +18,7 @@ from hortus.domains.agents.builders.secrets import (
     credentials_of,
     has_tls,
 )
+from hortus.domains.agents.options import DownloadCache
 from hortus.domains.agents.types import InstanaAgent, InstanaAgentRemote
 from hortus.kube.objects import Object
 
@@ -78,17 +79,17 @@ def _config(secret: str, path: str) -> Mounted:
     return Mounted("config", {"secret": {"secretName": secret, "defaultMode": GROUP_READS}}, path)
 
 
-def of_daemon_set(agent: InstanaAgent, *, openshift: bool, corrected: bool) -> Iterator[Mounted]:
+def of_daemon_set(agent: InstanaAgent, facts: InstanaFacts, *, corrected: bool) -> Iterator[Mounted]:
     """The volumes of the agent on a node, without those of the user."""
     for name, path, kind in _HOST_FOLDERS:
-        if not (openshift and name in _NOT_ON_OPENSHIFT):
+        if not (facts.openshift and name in _NOT_ON_OPENSHIFT):
             yield Mounted(name, _host(path, kind), path, propagation="HostToContainer")
     yield Mounted("machine-id", _host("/etc/machine-id"), "/etc/machine-id")
     yield config(agent)
     if has_tls(agent):
         yield _certificate("instana-agent-tls", names.tls_secret(agent))
-    if repository := agent.spec.agent.host.repository:
-        yield Mounted("repo", _host(repository), _REPOSITORY_PATH)
+    if source := _downloads(agent, facts.options.download_cache):
+        yield Mounted("repo", source, _REPOSITORY_PATH)
     labels: Object = {"name": names.namespaces_map(agent), "defaultMode": GROUP_READS}
     yield Mounted("namespaces-details", {"configMap": labels}, NAMESPACES_PATH)
     if agent.spec.use_secret_mounts:
@@ -114,6 +115,15 @@ def of_remote(agent: InstanaAgentRemote) -> Iterator[Mounted]:
 
 def _host(path: str, kind: str = "") -> Object:
     return {"hostPath": {"path": path, "type": kind} if kind else {"path": path}}
+
+
+def _downloads(agent: InstanaAgent, cache: DownloadCache) -> Object | None:
+    """The source of the folder for downloads: the CR's, else that of the options; None where there is none."""
+    if repository := agent.spec.agent.host.repository:
+        return _host(repository)
+    if cache.claim:
+        return {"persistentVolumeClaim": {"claimName": cache.claim}}
+    return _host(cache.folder, "DirectoryOrCreate") if cache.folder else None
 
 
 def _certificate(name: str, secret: str) -> Mounted:
