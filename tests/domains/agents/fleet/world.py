@@ -41,12 +41,17 @@ _numbers = itertools.count(1)
 
 
 class Requests:
-    """The requests of the controllers: method, host and code. Writes to the management cluster are apart."""
+    """The methods of the controllers' requests, those to the management cluster and those to the members."""
 
     def __init__(self) -> None:
         self.home: list[str] = []
         self.remote: list[str] = []
-        self.on_write: Callable[[], None] = lambda: None
+        self.on_answer: Callable[..., None] = lambda method: None
+
+    def reset(self) -> None:
+        """Forget the requests of a former process."""
+        self.home.clear()
+        self.remote.clear()
 
     @property
     def writes(self) -> list[str]:
@@ -63,8 +68,7 @@ class _Observer:
 
     def answered(self, method: str, host: str, code: str, seconds: float) -> None:
         (self._requests.remote if self._remote else self._requests.home).append(method)
-        if method != "GET":
-            self._requests.on_write()
+        self._requests.on_answer(method)
 
 
 class AgentWorld:
@@ -82,7 +86,8 @@ class AgentWorld:
     @asynccontextmanager
     async def controllers(self) -> AsyncIterator[Manager]:
         """One process of controllers, killed at the end."""
-        self.requests = requests = Requests()
+        self.requests.reset()
+        requests = self.requests
         async with Client(self.client.access, observer=requests.observer(remote=False)) as client:
             manager = Manager(client, clock=self.clock, grace=0.0)
             pool = RemotePool(
