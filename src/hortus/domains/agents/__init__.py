@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hortus.domains import Domain, RbacRules
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hortus.engine.rollouts.types import ChangeKind
     from hortus.kube.objects import Resource
     from hortus.schema import Kind
+    from hortus.terminal import CommandGroup, Connections
 
 
 class _Agents(Domain):
@@ -63,6 +64,11 @@ class _Agents(Domain):
         from hortus.domains.agents import composition
 
         composition.add_to(process)
+
+    def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:
+        from hortus.domains.agents.fleet import commands as fleet
+
+        fleet.register(app, connect)
 
 
 DOMAIN = _Agents(__name__)
