@@ -49,11 +49,12 @@ class _Stacks(Domain):
         return CLUSTER_ADDONS, CLUSTER_STACK_RELEASES, OPENSTACK_NODE_IMAGES, OPENSTACK_RELEASES
 
     def flags(self) -> Sequence[Flag]:
+        from hortus.domains.stacks.flux import settings as flux
         from hortus.domains.stacks.hooks import settings as hooks
         from hortus.domains.stacks.openstack.settings import OPENSTACK_FLAGS
         from hortus.domains.stacks.settings import FLAGS
 
-        return (*FLAGS, *hooks.FLAGS, *OPENSTACK_FLAGS)
+        return (*FLAGS, *hooks.FLAGS, *flux.FLAGS, *OPENSTACK_FLAGS)
 
     def rules(self) -> RbacRules:
         from hortus.domains.stacks import rbac
@@ -72,11 +73,13 @@ class _Stacks(Domain):
 
     def check(self, values: Mapping[str, Any]) -> None:
         from hortus.domains.stacks import settings
+        from hortus.domains.stacks.flux import settings as flux
         from hortus.domains.stacks.hooks import settings as hooks
         from hortus.domains.stacks.openstack.settings import openstack_settings
 
         settings.from_flags(values)
         hooks.from_flags(values)
+        flux.from_flags(values)
         openstack_settings(values)
 
     def served_by(self) -> str:

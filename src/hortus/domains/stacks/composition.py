@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from hortus.domains import ProcessContext
 from hortus.domains.stacks import settings as chosen
 from hortus.domains.stacks.addons.composition import add_addons
+from hortus.domains.stacks.addons.rendering import AddonRendering
 from hortus.domains.stacks.admission.lookups import ServerLookups
 from hortus.domains.stacks.admission.reviews import AdmissionReviews
 from hortus.domains.stacks.catalog.composition import add_catalog
 from hortus.domains.stacks.clusters import cluster_cache
+from hortus.domains.stacks.flux import settings as flux
+from hortus.domains.stacks.flux.registry import ChartRegistry
 from hortus.domains.stacks.hooks import settings as hooks
-from hortus.domains.stacks.hooks.composition import add_configured
+from hortus.domains.stacks.hooks.composition import add_configured, endpoint_of
 from hortus.domains.stacks.metrics import RenderMetrics
 from hortus.domains.stacks.openstack.composition import add_openstack
 from hortus.domains.stacks.openstack.settings import openstack_settings
 from hortus.domains.stacks.releases import Library, open_library
 from hortus.domains.stacks.serving import add_https_server
 from hortus.engine import EventRecorder
-from hortus.render.helm import BuiltinRenderer
+from hortus.render.helm import BuiltinRenderer, ChartRenderer
 
 COMPONENT: Final = "clusterstack-controller"
 """The source of events, as in the Go system."""
@@ -52,6 +56,7 @@ def add_to(process: ProcessContext) -> None:
     if settings.webhook is not None:
         reviews = AdmissionReviews(ServerLookups(client, namespace))
         add_https_server(manager, "webhook", settings.webhook, settings.webhook_folder, reviews.routes)
+    charts = _charts(process.values, hooking, releases=library, renderer=renderer)
     add_addons(
         manager,
         client=client,
@@ -64,9 +69,20 @@ def add_to(process: ProcessContext) -> None:
         workers=hooking.addon_workers,
         gate=process.gate,
         inventory=hooking.inventory,
+        flux=flux.from_flags(process.values),
+        charts=charts,
     )
-    add_configured(manager, client=client, releases=library, settings=hooking)
+    add_configured(manager, client=client, releases=library, settings=hooking, charts=charts)
     _add_provider(process, library, resync=settings.resync)
+
+
+def _charts(
+    values: Mapping[str, Any], hooking: hooks.HookSettings, *, releases: Library, renderer: ChartRenderer
+) -> ChartRegistry | None:
+    """The registry of charts for Flux, where Flux is offered."""
+    if not flux.from_flags(values).offered:
+        return None
+    return ChartRegistry(endpoint_of(hooking).host, releases=releases, rendering=AddonRendering(renderer))
 
 
 def _add_provider(process: ProcessContext, library: Library, *, resync: float) -> None:

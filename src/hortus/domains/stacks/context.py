@@ -22,7 +22,8 @@ C = TypeVar("C", bound="StackContext[Any]")
 class ConditionError(StepError):
     """A step failed, and the condition that says so is False with a severity.
 
-    `event` records a Warning with the reason as well. `after` is as in StepError.
+    `event` records a Warning with the reason as well. `after` is as in StepError. With `watched` it is no failure but a
+    wait, which ends with the change of an object that is watched.
     """
 
     def __init__(
@@ -35,10 +36,12 @@ class ConditionError(StepError):
         after: float | None = None,
         actor: Actor = Actor.NOBODY,
         event: str = "",
+        watched: bool = False,
     ) -> None:
         super().__init__(message, reason=reason, actor=actor, after=after, condition=condition)
         self.severity = severity
         self.event = event
+        self.watched = watched
 
 
 class StackContext(ReconcileContext[K]):
@@ -91,6 +94,8 @@ class StackController(KindController[C]):
 
     def outcome(self, context: C, error: StepError) -> Result | None:
         """A failure with a time for the next attempt is no failure to the queue: its back-off does not grow."""
+        if isinstance(error, ConditionError) and error.watched:
+            return Result()
         if isinstance(error, ConditionError) and error.after is not None and not error.is_final:
             return Result(requeue_after=error.after)
         return super().outcome(context, error)

@@ -142,6 +142,14 @@ class ResourceInventory:
                 self._listed[_key(known)], status=SYNCED if done else NOT_SYNCED, error="" if done else outcome.message
             )
 
+    def mark(self, members: Iterable[Member], error: str = "") -> None:
+        """Note the outcome of objects that another system applies: synced, or the reason why not."""
+        for member in members:
+            known = self._members.get(member)
+            if known is not None and _key(known) in self._listed:
+                status = NOT_SYNCED if error else SYNCED
+                self._listed[_key(known)] = _replaced(self._listed[_key(known)], status=status, error=error)
+
     async def members(self, objects: Sequence[Object]) -> dict[Member, InventoryEntry]:
         """The members that objects of charts stand for."""
         defined = defined_kinds(objects)

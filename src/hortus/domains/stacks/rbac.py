@@ -23,6 +23,7 @@ from hortus.engine.rbac import Permission
 
 _READ: Final = ("get", "list", "watch")
 _ALL: Final = (*_READ, "create", "update", "patch", "delete")
+_HANDED: Final = (*_READ, "create", "patch", "delete")
 _STATUS: Final = tuple(f"{one.plural}/status" for one in (CLUSTER_STACKS, CLUSTER_STACK_RELEASES, CLUSTER_ADDONS))
 
 CONTROL: tuple[Permission, ...] = (
@@ -46,7 +47,14 @@ CONTROL: tuple[Permission, ...] = (
             INFRASTRUCTURE_GROUP,
         )
     ),
-    Permission("", ("secrets",), (*_READ, "patch"), "connects to workload clusters and clouds; labels members"),
+    Permission(
+        "",
+        ("secrets",),
+        (*_READ, "create", "patch", "delete"),
+        "connects to workload clusters and clouds; labels members; gives Flux its password for charts",
+    ),
+    Permission("helm.toolkit.fluxcd.io", ("helmreleases",), _HANDED, "hands addons to Flux (--stacks-flux)"),
+    Permission("source.toolkit.fluxcd.io", ("ocirepositories",), _HANDED, "names the charts of addons for Flux"),
 )
 """In the watched namespace."""
 

@@ -14,11 +14,18 @@ from tests.domains.stacks.addons.releases import DirectRenderer, ReleaseShelf
 
 from hortus.domains.stacks.addons.composition import add_addons
 from hortus.domains.stacks.addons.controller import ClusterAddonController
+from hortus.domains.stacks.addons.rendering import AddonRendering
 from hortus.domains.stacks.capi import CLUSTERS
+from hortus.domains.stacks.flux.registry import ChartRegistry
+from hortus.domains.stacks.flux.settings import OFF
+from hortus.domains.stacks.hooks.certificates import ServingPair
+from hortus.domains.stacks.hooks.handling import HookHandler
+from hortus.domains.stacks.hooks.server import HookServer
 from hortus.domains.stacks.releases.library import LocalLibrary
 from hortus.domains.stacks.releases.stores import ReleaseFolder
 from hortus.domains.stacks.types import CLUSTER_ADDONS, ClusterAddon
 from hortus.engine import EventRecorder, Manager, without_managed_fields
+from hortus.engine.health import Address
 from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.remote import RemotePool, RemoteSettings, SecretCredentials
 from hortus.engine.rollouts import RolloutGate
@@ -67,6 +74,10 @@ class AddonWorld:
         self.renderer = DirectRenderer()
         self.clock: Clock = SystemClock()
         self.gate: Callable[[Manager], RolloutGate] | None = None
+        self.flux = OFF
+        self.pair: ServingPair | None = None
+        self.port = 0
+        """The port of the server of charts for Flux; every process of controllers has the same."""
         self.controller: ClusterAddonController
         self.test_task = asyncio.current_task()
 
@@ -84,19 +95,33 @@ class AddonWorld:
             manager.on_stop(pool.close)
             events = EventRecorder(client, component="clusterstack-controller", clock=manager.clock)
             manager.add_server(events)
+            releases = LocalLibrary(ReleaseFolder(self.shelf.folder), clock=self.clock)
             self.controller = add_addons(
                 manager,
                 client=client,
                 namespace="",
                 clusters=manager.cache(V1BETA1, transform=without_managed_fields),
                 pool=pool,
-                releases=LocalLibrary(ReleaseFolder(self.shelf.folder), clock=self.clock),
+                releases=releases,
                 renderer=self.renderer,
                 events=events,
                 gate=self.gate(manager) if self.gate is not None else RolloutGate(None),
+                flux=self.flux,
+                charts=self._charts(manager, client, releases),
             )
             async with manager.running():
                 yield manager
+
+    def _charts(self, manager: Manager, client: Client, releases: LocalLibrary) -> ChartRegistry | None:
+        """The registry of charts on a hook server, where Flux is offered."""
+        if not self.flux.offered or self.pair is None:
+            return None
+        charts = ChartRegistry(f"127.0.0.1:{self.port}", releases=releases, rendering=AddonRendering(self.renderer))
+        handler = HookHandler(client, releases=releases, clock=self.clock)
+        server = HookServer(Address("127.0.0.1", self.port), handler, charts)
+        server.identify(self.pair)
+        manager.add("runtime hooks", server.run, leader_only=False)
+        return charts
 
     # Clusters.
 

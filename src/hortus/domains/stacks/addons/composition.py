@@ -12,6 +12,10 @@ from hortus.domains.stacks.addons.membership import MembershipLabels
 from hortus.domains.stacks.addons.rendering import AddonReleases, AddonRendering
 from hortus.domains.stacks.addons.workload import SECRET_SELECTOR, StackWorkloads, clusters_of
 from hortus.domains.stacks.capi import kubeconfig_secret
+from hortus.domains.stacks.flux.composition import add_handover
+from hortus.domains.stacks.flux.registry import ChartRegistry
+from hortus.domains.stacks.flux.settings import OFF, FluxSettings
+from hortus.domains.stacks.flux.steps import FluxSteps
 from hortus.engine import Cache, Change, EventRecorder, Manager, Watch, spec_or_metadata_changed, wire
 from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.remote import RemotePool
@@ -38,14 +42,19 @@ def add_addons(
     gate: RolloutGate,
     workers: int = 10,
     inventory: bool = False,
+    flux: FluxSettings = OFF,
+    charts: ChartRegistry | None = None,
 ) -> ClusterAddonController:
     """Add both controllers. `clusters` is the cache of Clusters, `namespace` the watched one, empty for all.
+
+    With `flux` addons may be handed to Flux, which fetches them from `charts`.
 
     With `inventory` each Cluster of a stack becomes a member of the inventory.
     """
     secrets = manager.cache(SECRETS, namespace=namespace, labels=SECRET_SELECTOR, transform=sealed)
     wiring = wire(manager, ClusterAddonController, client=client, events=events, namespace=namespace)
     addons = wiring.cache.raw
+    handover = add_handover(manager, client=client, namespace=namespace, registry=charts, addons=addons)
     controller = ClusterAddonController(
         wiring,
         clusters=clusters,
@@ -53,12 +62,14 @@ def add_addons(
         releases=releases,
         rendering=AddonRendering(renderer),
         gate=gate,
+        flux=FluxSteps(flux, handover),
     )
     manager.controller(
         NAME,
         controller,
         sources=[
             _rollouts(gate, addons),
+            *(handover.sources() if handover is not None else ()),
             Watch(secrets, to=_addon_of_secret),
             Watch(clusters, to=to_addon, when=spec_or_metadata_changed),
             Watch(addons, when=spec_or_metadata_changed),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from hortus.domains.stacks.addons.applied import CHARTS, note
+from hortus.domains.stacks.addons.reasons import AddonCondition
 from hortus.domains.stacks.addons.rendering import AddonCharts
 from hortus.domains.stacks.addons.service import AddonRun
 from hortus.domains.stacks.capi import CapiCluster
@@ -37,6 +38,8 @@ class AddonContext(StackContext[ClusterAddon]):
     charts: AddonCharts
     run: AddonRun
     inventory: ResourceInventory
+    by_flux: bool = False
+    """True where Flux applies the addons."""
     kept: dict[str, str]
     """Digests by chart, of those that the run leaves alone as long as they are the same."""
     digests: dict[str, str]
@@ -45,6 +48,8 @@ class AddonContext(StackContext[ClusterAddon]):
     def __init__(self, wiring: Wiring[ClusterAddon], raw: Object) -> None:
         super().__init__(wiring, raw)
         self.kept, self.digests = {}, {}
+        self.flux_sources: set[str] = set()
+        """The OCIRepositories that HelmReleases were given in this reconcile."""
 
     @property
     def title(self) -> str:
@@ -62,6 +67,12 @@ class AddonContext(StackContext[ClusterAddon]):
     def set_resources(self, resources: Sequence[ManagedResource]) -> None:
         """Draft the list of objects."""
         self.set_status("resources", [msgspec.to_builtins(one) for one in resources] or None)
+
+    def unready(self) -> None:
+        """Draft the state of addons that are about to change."""
+        self.set_status("ready", value=False)
+        if self.is_true(AddonCondition.CHART_APPLIED):
+            self.drop(AddonCondition.CHART_APPLIED)
 
     async def strike(self, chart: str) -> None:
         """Take a chart off the note of those that the cluster has, before its objects change."""

@@ -2,7 +2,7 @@
 
 Conditions it owns: all of ClusterAddons. Objects it owns: those of the addons in the workload cluster, by
 status.resources and the label clusterstack.x-k8s.io/instance.
-It watches: ClusterAddons, Clusters, the Secrets with their kubeconfigs.
+It watches: ClusterAddons, Clusters, the Secrets with their kubeconfigs, and the objects that it gives to Flux.
 It never: uninstalls the addons of a Cluster that is deleted or has left its topology, begins an upgrade of another
 Kubernetes version before Cluster API has asked for it, or calls the source of releases for a ClusterAddon at rest.
 
@@ -18,6 +18,7 @@ from hortus.domains.stacks.addons.changes import STACK, proposal
 from hortus.domains.stacks.addons.config import AddonConfigError, RuntimeHook
 from hortus.domains.stacks.addons.context import AddonContext
 from hortus.domains.stacks.addons.data import control_plane_version, template_data
+from hortus.domains.stacks.addons.failures import unusable, workload_errors
 from hortus.domains.stacks.addons.reasons import (
     AGAIN,
     APPLY_FAILED,
@@ -26,7 +27,6 @@ from hortus.domains.stacks.addons.reasons import (
     CONFIG_INVALID,
     HOOK_SERVER_UNRESPONSIVE,
     ISSUE_WITH_ASSETS,
-    OLD_RENDER_FAILED,
     SILENT_AGAIN,
     WAITS_FOR_ROLLOUT,
     AddonCondition,
@@ -38,6 +38,7 @@ from hortus.domains.stacks.addons.rendering import (
     RenderFailed,
     ValuesError,
 )
+from hortus.domains.stacks.addons.seeding import FormerObjects
 from hortus.domains.stacks.addons.service import (
     PENDING_HOOKS,
     TARGET,
@@ -49,11 +50,12 @@ from hortus.domains.stacks.addons.service import (
     is_begun,
     stage_annotation,
 )
-from hortus.domains.stacks.addons.stages import ADDON_NAMESPACE, StageRunner, unusable, workload_errors
+from hortus.domains.stacks.addons.stages import ADDON_NAMESPACE, StageRunner
 from hortus.domains.stacks.addons.workload import StackWorkloads
 from hortus.domains.stacks.capi import CapiCluster, read_cluster
 from hortus.domains.stacks.conditions import Severity
 from hortus.domains.stacks.context import ConditionError, StackController
+from hortus.domains.stacks.flux.steps import FluxSteps
 from hortus.domains.stacks.inventory import ResourceInventory
 from hortus.domains.stacks.names import (
     ADDON_FINALIZER,
@@ -91,6 +93,7 @@ class ClusterAddonController(StackController[AddonContext]):
         releases: AddonReleases,
         rendering: AddonRendering,
         gate: RolloutGate,
+        flux: FluxSteps,
     ) -> None:
         super().__init__(wiring)
         self._gate = gate
@@ -98,7 +101,9 @@ class ClusterAddonController(StackController[AddonContext]):
         self._workloads = workloads
         self._releases = releases
         self._rendering = rendering
-        self._runner = StageRunner(rendering, clock=wiring.clock)
+        self._former = FormerObjects(releases, rendering)
+        self._flux = flux
+        self._runner = StageRunner(rendering, clock=wiring.clock, flux=flux.handover)
         self._management_kinds = DiscoveredKinds(wiring.client)
 
     def make_context(self, raw: Object) -> AddonContext:
@@ -109,11 +114,13 @@ class ClusterAddonController(StackController[AddonContext]):
         return (
             self._find_cluster,
             self._hold,
+            self._flux.choose,
             self._rest,
             self._admit,
             self._connect,
             self._find_release,
             self._gather,
+            self._flux.switch,
             self._install_single,
             self._open,
             self._choose,
@@ -153,10 +160,13 @@ class ClusterAddonController(StackController[AddonContext]):
         applied = context.is_true(AddonCondition.CHART_APPLIED)
         if not is_at_rest(context.object, context.cluster.class_name, applied=applied):
             return None
-        if any(one.type != READY and one.status == FALSE for one in context.object.status.conditions):
+        if not self._flux.rests(context):
+            return None
+        others = (READY, AddonCondition.FLUX_READY)
+        if any(one.type not in others and one.status == FALSE for one in context.object.status.conditions):
             # It reports an obstacle to a class that the Cluster has left again; the Go system never takes some back.
             return None
-        context.set_status("ready", value=True)
+        context.set_status("ready", value=not context.is_false(AddonCondition.FLUX_READY))
         return _DONE
 
     async def _connect(self, context: AddonContext) -> None:
@@ -214,7 +224,7 @@ class ClusterAddonController(StackController[AddonContext]):
         if context.release.is_multi_stage:
             return None
         context.run = AddonRun("", context.cluster.class_name)
-        self._unready(context)
+        context.unready()
         if CHARTS in context.object.metadata.annotations:
             await context.patch({"metadata": {"annotations": {CHARTS: None}}})
         try:
@@ -224,8 +234,8 @@ class ClusterAddonController(StackController[AddonContext]):
         except (ValuesError, RenderFailed, ReleaseError) as error:
             raise unusable(context, error, AddonCondition.CHART_APPLIED, APPLY_FAILED, after=AGAIN) from error
         if not context.inventory.listed:
-            await self._seed(context)
-        await self._runner.apply(context, objects)
+            await self._former.seed(context)
+        await self._runner.apply_only(context, objects)
         await self._runner.prune(context, objects)
         return await self._finish(context)
 
@@ -268,13 +278,13 @@ class ClusterAddonController(StackController[AddonContext]):
         async with workload_errors(context):
             await context.inventory.load()  # before charts are named: the list keeps its order over restarts
         if not is_begun(context.object, context.run, stages):
-            self._unready(context)
+            context.unready()
             context.drop(AddonCondition.EVALUATED_CEL)
             context.set_stages(begun(stages))
             await context.checkpoint()
         if context.object.metadata.annotations.get(TARGET) != str(context.run):
             if TARGET not in context.object.metadata.annotations:
-                await self._seed(context)
+                await self._former.seed(context)
             context.kept = await self._runner.unchanged(context, stages)
             kept = note(context.object.spec.cluster_stack, context.kept, context.kept)
             # After all else: until it is written the run counts as not begun.
@@ -315,42 +325,10 @@ class ClusterAddonController(StackController[AddonContext]):
         return _DONE
 
     async def _release(self, context: AddonContext) -> None:
+        await self._flux.abandon(context)
         await context.remove_finalizer(ADDON_FINALIZER)
 
     # Parts.
-
-    def _unready(self, context: AddonContext) -> None:
-        context.set_status("ready", value=False)
-        if context.is_true(AddonCondition.CHART_APPLIED):
-            context.drop(AddonCondition.CHART_APPLIED)
-
-    async def _seed(self, context: AddonContext) -> None:
-        """Add the objects of the release before to the list: with stages the Go system leaves none."""
-        name = parse_either(context.object.spec.cluster_stack)
-        if name is None:
-            return
-        try:
-            old = await self._releases.fetch(name)
-            objects = await self._objects_of(context, old)
-        except (ReleaseError, ArchiveInvalid, AddonConfigError, ValuesError, RenderFailed) as error:
-            # The rest of it can only be found by hand; an upgrade is worth more.
-            context.warn(OLD_RENDER_FAILED, f"the objects of release {name.tag} are not known: {error}")
-            return
-        async with workload_errors(context):
-            await context.inventory.name(objects)
-            stored = await context.inventory.load()
-            await context.inventory.store({**await context.inventory.members(objects), **stored})
-        context.set_resources(context.inventory.listed)
-
-    async def _objects_of(self, context: AddonContext, release: Any) -> list[Object]:
-        if not release.is_multi_stage:
-            return await self._rendering.single(release, context.data, context.served)
-        found = await self._rendering.staged(release)
-        objects: list[Object] = []
-        for name in found.config.applied_charts(""):
-            if name in found.charts:
-                objects += await self._rendering.chart(release, name, found.charts[name], context.data, context.served)
-        return objects
 
 
 def _bad_archive(context: AddonContext, error: ArchiveInvalid) -> ConditionError:

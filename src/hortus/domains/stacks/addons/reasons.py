@@ -23,6 +23,8 @@ class AddonCondition(StrEnum):
     EVALUATED_CEL = "EvaluatedCEL"
     ADMITTED = "RolloutAdmitted"
     """False while a rollout holds an upgrade back; an addition to the contract."""
+    FLUX_READY = "FluxReleasesReady"
+    """The HelmReleases of addons that Flux applies; an addition to the contract."""
 
 
 CONTROL_PLANE_NOT_READY: Final = "ControlPlaneNotReady"
@@ -37,6 +39,9 @@ RENDER_FAILED: Final = "TemplateNewClusterStackFailed"
 OLD_RENDER_FAILED: Final = "TemplateOldClusterStackFailed"
 APPLY_FAILED: Final = "FailedToApplyObjects"
 DELETE_FAILED: Final = "FailedToDeleteObjects"
+FLUX_NOT_OFFERED: Final = "FluxNotOffered"
+FLUX_NOT_SERVED: Final = "FluxNotServed"
+FLUX_NOT_READY: Final = "HelmReleaseNotReady"
 WAITS_FOR_ROLLOUT: Final = "WaitsForRollout"
 
 

@@ -75,25 +75,34 @@ class AddonRendering:
 
     async def single(self, release: StackRelease, data: Object, served: Iterable[str]) -> list[Object]:
         """The objects of the one chart of a release. Raises ReleaseError, ArchiveInvalid, ValuesError, RenderFailed."""
+        values = await self.only_values(release, data)
+        return await self._rendered(release, release.addon_chart_file, await self.only_chart(release), values, served)
+
+    async def only_values(self, release: StackRelease, data: Object) -> dict[str, Any]:
+        """The values of the one chart of a release. Raises ReleaseError, ValuesError."""
         template = await release.values_template()
-        values = await templated_values(template, data, file=VALUES) if template is not None else {}
+        return await templated_values(template, data, file=VALUES) if template is not None else {}
+
+    async def only_chart(self, release: StackRelease) -> ChartSource:
+        """The one chart of a release without stages. Raises ReleaseError, ArchiveInvalid."""
         file = release.addon_chart_file
         archive = await release.addon_chart()
         try:
-            chart = await asyncio.to_thread(ChartSource.from_archive, archive, name=file)
+            return await asyncio.to_thread(ChartSource.from_archive, archive, name=file)
         except ChartError as error:
             raise ArchiveInvalid(f"release {release.name.tag}: {file}: {error}") from None
-        return await self._rendered(release, file, chart, values, served)
 
     async def chart(
         self, release: StackRelease, name: str, chart: ChartSource, data: Object | None, served: Iterable[str]
     ) -> list[Object]:
         """The objects of one chart in stages; without `data` with its own values. Raises ValuesError, RenderFailed."""
-        template = chart.file(OVERWRITE)
-        values: dict[str, Any] = {}
-        if template is not None and data is not None:
-            values = await templated_values(template, data, file=f"{name}/{OVERWRITE}")
+        values = await self.chart_values(name, chart, data) if data is not None else {}
         return await self._rendered(release, name, chart, values, served)
+
+    async def chart_values(self, name: str, chart: ChartSource, data: Object) -> dict[str, Any]:
+        """The values of one chart in stages. Raises ValuesError."""
+        template = chart.file(OVERWRITE)
+        return {} if template is None else await templated_values(template, data, file=f"{name}/{OVERWRITE}")
 
     async def _rendered(
         self, release: StackRelease, title: str, chart: ChartSource, values: dict[str, Any], served: Iterable[str]

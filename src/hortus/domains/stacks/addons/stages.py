@@ -6,9 +6,9 @@ that was broken off goes on with the phase that it had reached.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
 
 import msgspec
 
@@ -16,14 +16,13 @@ from hortus.domains.stacks.addons.applied import digest_of, installed
 from hortus.domains.stacks.addons.config import AddonStageSpec, StageAction, StageCondition
 from hortus.domains.stacks.addons.context import AddonContext
 from hortus.domains.stacks.addons.expressions import NotYet, check
+from hortus.domains.stacks.addons.failures import condition_error, unusable, workload_errors
 from hortus.domains.stacks.addons.reasons import (
     AGAIN,
     APPLY_FAILED,
     CHART_MISSING,
-    CONTROL_PLANE_NOT_READY,
     DELETE_FAILED,
     RENDER_FAILED,
-    SILENT_AGAIN,
     VALUES_FAILED,
     AddonCondition,
     CelReason,
@@ -32,13 +31,14 @@ from hortus.domains.stacks.addons.rendering import AddonRendering, RenderFailed,
 from hortus.domains.stacks.addons.service import StagePhase
 from hortus.domains.stacks.conditions import Severity
 from hortus.domains.stacks.context import ConditionError
+from hortus.domains.stacks.flux.handover import FluxHandover, handed
+from hortus.domains.stacks.flux.registry import ONE_CHART
 from hortus.domains.stacks.inventory import InstanceLabel
 from hortus.domains.stacks.names import FIELD_MANAGER, OWNED
 from hortus.engine import Actor
 from hortus.engine.applysets import ApplyReport, ApplySet, ClusterClient, Inventory, Parent, Policy
 from hortus.engine.outcomes import NEVER
 from hortus.kube import Clock, durations
-from hortus.kube.errors import KubeError
 from hortus.kube.objects import Object, format_time, parse_time
 from hortus.render.helm import ChartSource
 
@@ -53,9 +53,11 @@ _FOUNDATION_WAIT: Final = 2.0
 class StageRunner:
     """Runs the stages of ClusterAddons."""
 
-    def __init__(self, rendering: AddonRendering, *, clock: Clock) -> None:
+    def __init__(self, rendering: AddonRendering, *, clock: Clock, flux: FluxHandover | None = None) -> None:
+        """`flux` applies the charts of Clusters that ask for it."""
         self._rendering = rendering
         self._clock = clock
+        self._flux = flux
 
     # Steps, in their order.
 
@@ -67,8 +69,14 @@ class StageRunner:
     async def clean_up(self, context: AddonContext) -> None:
         """Delete the objects that no chart of the release has any more. Raises ConditionError."""
         staying: list[Object] = []
-        for name in context.charts.config.applied_charts(context.run.hook):
-            staying += await self.rendered(context, name)
+        names = context.charts.config.applied_charts(context.run.hook)
+        for name in names:
+            objects = await self.rendered(context, name)
+            staying += objects
+            if self._flux is not None and context.by_flux and await self._is_installed(context, name, objects):
+                await self._hand_over(context, name, objects)
+        if self._flux is not None and context.by_flux:
+            await self._flux.keep_only(context, names)
         await self.prune(context, staying)
 
     async def unchanged(self, context: AddonContext, stages: Sequence[AddonStageSpec]) -> dict[str, str]:
@@ -118,12 +126,23 @@ class StageRunner:
             context.digests[spec.name] = digest
             return
         await context.checkpoint()
+        if self._flux is not None and context.by_flux:
+            await self._act_by_flux(context, spec, objects)
+            return
         await context.strike(spec.name)
         if not applies:
             await self._delete(context, objects)
             return
         await self.apply(context, objects)
         context.digests[spec.name] = digest
+
+    async def _act_by_flux(self, context: AddonContext, spec: AddonStageSpec, objects: Sequence[Object]) -> None:
+        if spec.action is StageAction.APPLY:
+            await self._hand_over(context, spec.name, objects)
+            return
+        if self._flux is not None:
+            await self._flux.release(context, (spec.name,))
+        await self._delete(context, objects)
 
     async def _enter(self, context: AddonContext, index: int, phase: StagePhase) -> None:
         self._draft(context, index, phase)
@@ -186,6 +205,41 @@ class StageRunner:
             # Values are made of objects that may be complete later.
             raise unusable(context, error, AddonCondition.CHART_TEMPLATED, reason, after=AGAIN, event=reason) from error
 
+    # Flux.
+
+    async def _is_installed(self, context: AddonContext, name: str, objects: Sequence[Object]) -> bool:
+        if name in (handed(context.object) or ()):
+            return True
+        async with workload_errors(context):
+            members = await context.inventory.members(objects)
+            return not members.keys().isdisjoint(await context.inventory.load())
+
+    async def _hand_over(self, context: AddonContext, name: str, objects: Sequence[Object]) -> None:
+        chart = context.charts.charts[name]
+        await self.hand_over(
+            context, name, chart, objects, await self._rendering.chart_values(name, chart, context.data)
+        )
+
+    async def hand_over(
+        self, context: AddonContext, key: str, chart: ChartSource, objects: Sequence[Object], values: Mapping[str, Any]
+    ) -> None:
+        """Hand a chart to Flux, its objects listed before. Raises ConditionError until they are applied."""
+        if self._flux is None:
+            raise RuntimeError("Flux is not offered, which an earlier step has to see")
+        async with workload_errors(context):
+            await context.inventory.name(objects)
+            members = await context.inventory.members(objects)
+            stored = await context.inventory.load()
+            await context.inventory.store({**members, **stored})
+        try:
+            await self._flux.apply(context, key, chart, values)
+        except ConditionError as error:
+            context.inventory.mark(members, error.message)
+            context.set_resources(context.inventory.listed)
+            raise
+        context.inventory.mark(members)
+        context.set_resources(context.inventory.listed)
+
     # Objects.
 
     async def apply(self, context: AddonContext, objects: Sequence[Object]) -> None:
@@ -197,6 +251,16 @@ class StageRunner:
         context.set_resources(context.inventory.listed)
         if not report.complete:
             raise _not_applied(report)
+
+    async def apply_only(self, context: AddonContext, objects: Sequence[Object]) -> None:
+        """Apply the one chart of a release without stages, or have Flux do so. Raises ConditionError."""
+        if self._flux is None or not context.by_flux:
+            await self.apply(context, objects)
+            return
+        chart = await self._rendering.only_chart(context.release)
+        values = await self._rendering.only_values(context.release, context.data)
+        await self.hand_over(context, ONE_CHART, chart, objects, values)
+        await self._flux.keep_only(context, (ONE_CHART,))
 
     async def prune(self, context: AddonContext, staying: Sequence[Object]) -> None:
         """Delete all objects of the inventory but those given. Raises ConditionError."""
@@ -222,7 +286,7 @@ class StageRunner:
             await context.inventory.store({member: stored[member] for member in stored if member not in gone})
         context.set_resources(context.inventory.listed)
         if not report.complete:
-            raise _condition_error(AddonCondition.CHART_DELETED, DELETE_FAILED, report.message())
+            raise condition_error(AddonCondition.CHART_DELETED, DELETE_FAILED, report.message())
         context.drop(AddonCondition.CHART_DELETED)
 
     def _set(self, context: AddonContext, parent: Parent) -> ApplySet:
@@ -257,67 +321,17 @@ class RemovalParent:
         self.left = {}
 
 
-@asynccontextmanager
-async def workload_errors(context: AddonContext) -> AsyncIterator[None]:
-    """Maps errors of the workload cluster's API to the condition ClusterReady."""
-    try:
-        yield
-    except KubeError as error:
-        raise ConditionError(
-            f"workload cluster of Cluster {context.cluster.key}: {error}",
-            condition=AddonCondition.CLUSTER_READY,
-            reason=CONTROL_PLANE_NOT_READY,
-            severity=Severity.INFO,
-            actor=Actor.PROVIDER,
-            after=getattr(error, "retry_after", None) or SILENT_AGAIN,
-        ) from error
-
-
-def unusable(
-    context: AddonContext, error: Exception, condition: str, reason: str, *, after: float, event: str = ""
-) -> ConditionError:
-    """The failure of a release whose addons cannot be read or rendered, with the name of the release."""
-    title = f"release {context.release.name.tag}: "
-    return ConditionError(
-        title + str(error).removeprefix(title),
-        condition=condition,
-        reason=reason,
-        severity=Severity.ERROR,
-        actor=Actor.PROVIDER,
-        after=after,
-        event=event,
-    )
-
-
 def _policy() -> Policy:
     # The rest of the old release is deleted in a step of its own, once all of the release is there.
     return Policy(marking=InstanceLabel(), prune=False, prune_content=True, wait=_FOUNDATION_WAIT)
 
 
 def _not_applied(report: ApplyReport) -> ConditionError:
-    return _condition_error(AddonCondition.CHART_APPLIED, APPLY_FAILED, report.message(), after=report.retry_after)
+    return condition_error(AddonCondition.CHART_APPLIED, APPLY_FAILED, report.message(), after=report.retry_after)
 
 
 def _waiting(message: str, reason: CelReason, severity: Severity) -> ConditionError:
-    return _condition_error(AddonCondition.EVALUATED_CEL, reason, message, severity=severity)
-
-
-def _condition_error(
-    condition: str,
-    reason: str,
-    message: str,
-    *,
-    severity: Severity = Severity.INFO,
-    after: float | None = None,
-) -> ConditionError:
-    return ConditionError(
-        message,
-        condition=condition,
-        reason=reason,
-        severity=severity,
-        actor=Actor.PROVIDER,
-        after=after or AGAIN,
-    )
+    return condition_error(AddonCondition.EVALUATED_CEL, reason, message, severity=severity)
 
 
 def _missing(context: AddonContext, name: str) -> ConditionError:

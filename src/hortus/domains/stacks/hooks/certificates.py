@@ -90,7 +90,9 @@ def pair_in(folder: Path) -> ServingPair | None:
     certificate, key = folder / _KEYS[0], folder / _KEYS[1]
     if not (certificate.is_file() and key.is_file()):
         return None
-    return ServingPair(certificate.read_bytes(), Secret(key.read_text()), b"")
+    authority = folder / _KEYS[2]
+    bundle = authority.read_bytes() if authority.is_file() else b""
+    return ServingPair(certificate.read_bytes(), Secret(key.read_text()), bundle)
 
 
 def pair_of(data: dict[str, str]) -> ServingPair | None:

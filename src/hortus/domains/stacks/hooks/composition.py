@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from hortus.domains.stacks.addons.rendering import AddonReleases
+from hortus.domains.stacks.flux.registry import ChartRegistry
 from hortus.domains.stacks.hooks.certificates import SECRET, pair_in
 from hortus.domains.stacks.hooks.handling import HookHandler
 from hortus.domains.stacks.hooks.registration import HookEndpoint, HookRegistration, following
@@ -33,9 +34,10 @@ def add_hooks(
     endpoint: HookEndpoint,
     config: str,
     namespace: str,
+    charts: ChartRegistry | None = None,
 ) -> HookServer:
     """Add the server, and the controller of its certificate unless `folder` holds one."""
-    server = HookServer(address, HookHandler(client, releases=releases, clock=manager.clock))
+    server = HookServer(address, HookHandler(client, releases=releases, clock=manager.clock), charts)
     manager.add("runtime hooks", server.run, leader_only=False)
     pair = pair_in(folder)
     if pair is not None:
@@ -56,8 +58,15 @@ def add_hooks(
     return server
 
 
-def add_configured(manager: Manager, *, client: Client, releases: AddonReleases, settings: HookSettings) -> None:
-    """Add the server that flags ask for."""
+def add_configured(
+    manager: Manager,
+    *,
+    client: Client,
+    releases: AddonReleases,
+    settings: HookSettings,
+    charts: ChartRegistry | None = None,
+) -> None:
+    """Add the server that flags ask for. It serves `charts` to Flux as well."""
     address = parse_address(settings.address)
     if address is not None:
         add_hooks(
@@ -66,7 +75,13 @@ def add_configured(manager: Manager, *, client: Client, releases: AddonReleases,
             releases=releases,
             address=address,
             folder=settings.folder,
-            endpoint=HookEndpoint(settings.url, settings.service, settings.namespace),
+            endpoint=endpoint_of(settings),
             config=settings.extension_config,
             namespace=settings.namespace,
+            charts=charts,
         )
+
+
+def endpoint_of(settings: HookSettings) -> HookEndpoint:
+    """The place at which the server is reached."""
+    return HookEndpoint(settings.url, settings.service, settings.namespace)

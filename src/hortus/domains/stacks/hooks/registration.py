@@ -49,6 +49,11 @@ class HookEndpoint(msgspec.Struct, frozen=True):
         service = f"{self.service}.{self.namespace}"
         return [f"{service}.svc", f"{service}.svc.cluster.local"]
 
+    @property
+    def host(self) -> str:
+        """Host and port for clients that follow no Service, such as those of a registry."""
+        return urlsplit(self.url).netloc if self.url else self.names()[0]
+
     def client_config(self, bundle: bytes) -> Object:
         """The `clientConfig` of the ExtensionConfig."""
         trusted = {"caBundle": base64.b64encode(bundle).decode()}

@@ -14,6 +14,7 @@ import orjson
 import structlog
 from aiohttp import web
 
+from hortus.domains.stacks.flux.registry import ChartRegistry
 from hortus.domains.stacks.hooks.certificates import ServingPair
 from hortus.domains.stacks.hooks.handling import CONTRACT, HANDLERS, HookHandler
 from hortus.engine.health import CANNOT_LISTEN, Address
@@ -30,7 +31,9 @@ DISCOVERY: Final = f"/{CONTRACT}/discovery"
 class HookServer:
     """Serves the hooks at one address, from the moment at which it has a certificate."""
 
-    def __init__(self, address: Address, handler: HookHandler) -> None:
+    def __init__(self, address: Address, handler: HookHandler, charts: ChartRegistry | None = None) -> None:
+        """`charts` are served as well, for Flux."""
+        self._charts = charts
         self._address = address
         self._handler = handler
         self._context: ssl.SSLContext | None = None
@@ -44,6 +47,8 @@ class HookServer:
             self._context = server_context(certificate=pair.certificate, key=pair.key)
         else:
             identify(self._context, pair.certificate, pair.key)
+        if self._charts is not None:
+            self._charts.identify(pair)
         self._identified.set()
 
     async def run(self) -> None:
@@ -53,6 +58,8 @@ class HookServer:
         app.router.add_post(DISCOVERY, self._discovery)
         for name, hook in HANDLERS.items():
             app.router.add_post(f"/{CONTRACT}/{hook.lower()}/{name}", self._hook)
+        if self._charts is not None:
+            app.router.add_get("/v2{rest:.*}", self._charts.answer)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         try:
