@@ -80,11 +80,12 @@ def add_addons(
         CREATE,
         AddonCreation(client, clusters=clusters, addons=addons),
         sources=[Watch(addons, to=to_cluster, when=_is_gone), Watch(clusters, when=spec_or_metadata_changed)],
+        workers=workers,
     )
     if inventory:
         membership = MembershipLabels(client, secrets=secrets, clusters=clusters)
         sources = [Watch(clusters, to=_secret_of_cluster, when=spec_or_metadata_changed), Watch(secrets)]
-        manager.controller(MEMBERSHIP, membership, sources=sources)
+        manager.controller(MEMBERSHIP, membership, sources=sources, workers=workers)
     return controller
 
 

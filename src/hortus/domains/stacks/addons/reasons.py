@@ -65,3 +65,6 @@ AGAIN: Final = 20.0
 """Seconds until objects that were not applied, and conditions that do not hold yet, are tried again."""
 SILENT_AGAIN: Final = 10.0
 """Seconds until a cluster that does not answer, or a release that is not there, is tried again."""
+WATCHED_AGAIN: Final = 300.0
+"""Seconds until a missing kubeconfig is looked for without an event: its Secret is watched where it has the label
+of Cluster API."""

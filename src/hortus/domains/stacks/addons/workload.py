@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
 
-from hortus.domains.stacks.addons.reasons import CONTROL_PLANE_NOT_READY, SILENT_AGAIN, AddonCondition
+from hortus.domains.stacks.addons.reasons import CONTROL_PLANE_NOT_READY, SILENT_AGAIN, WATCHED_AGAIN, AddonCondition
 from hortus.domains.stacks.capi import CAPI_GROUP, KUBECONFIG_KEY, kubeconfig_secret
 from hortus.domains.stacks.conditions import Severity
 from hortus.domains.stacks.context import ConditionError
@@ -52,7 +52,7 @@ class StackWorkloads:
                 reason=CONTROL_PLANE_NOT_READY,
                 severity=Severity.WARNING if missing else Severity.INFO,
                 actor=Actor.PROVIDER,
-                after=SILENT_AGAIN,
+                after=WATCHED_AGAIN if missing else SILENT_AGAIN,
             ) from error
         return client
 
