@@ -19,6 +19,8 @@ from hortus.kube.objects import Object
 from hortus.simulation.releases import GitHubServer
 
 OWNER, REPOSITORY = "example", "stacks"
+_REPORT = 30.0
+"""Seconds between two lines about the progress of a long phase."""
 _KINDS = {"tags": "release", "assets": "asset"}
 
 
@@ -58,6 +60,7 @@ class AddonTimes:
         """The installed class of each Cluster."""
         self.writes = 0
         self._changed = asyncio.Event()
+        self._waiting: dict[str, asyncio.Event] = {}
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -71,10 +74,19 @@ class AddonTimes:
 
     async def until(self, class_name: str, count: int) -> None:
         """Return when so many Clusters have the addons of a class."""
-        while sum(1 for found in self.classes.values() if found == class_name) < count:
+        began, shown = time.monotonic(), 0
+        while (done := sum(1 for found in self.classes.values() if found == class_name)) < count:
+            if (seconds := time.monotonic() - began) > (shown + 1) * _REPORT:
+                shown = int(seconds / _REPORT)
+                print(f"{class_name}: {done} of {count} after {seconds:.0f} s", flush=True)
             self._changed.clear()
             await self._changed.wait()
             await asyncio.sleep(0.1)
+
+    async def has(self, cluster: str, class_name: str) -> None:
+        """Return when a Cluster has the addons of a class."""
+        while self.classes.get(cluster) != class_name:
+            await self._waiting.setdefault(cluster, asyncio.Event()).wait()
 
     def after(self, began: float, class_name: str) -> list[float]:
         """Seconds from a moment until each Cluster had a class."""
@@ -94,3 +106,5 @@ class AddonTimes:
             self.installed.setdefault((cluster, class_name), time.monotonic())
             self.classes[cluster] = class_name
             self._changed.set()
+            if (waiting := self._waiting.pop(cluster, None)) is not None:
+                waiting.set()

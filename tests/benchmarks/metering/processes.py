@@ -132,10 +132,11 @@ def reconciles(before: Sample, after: Sample, controller: str) -> float:
     return found[controller] - summed(before.controllers, name, "controller")[controller]
 
 
-def idle(sample: Sample) -> bool:
-    """Reports whether no controller has anything waiting or in work."""
+def idle(sample: Sample, *controllers: str) -> bool:
+    """Reports whether none of the controllers, or of all if none is named, has anything waiting or in work."""
     names = ("workqueue_depth", "controller_runtime_active_workers")
-    return all(not sum(summed(sample.controllers, name, "controller").values()) for name in names)
+    found = [summed(sample.controllers, name, "controller") for name in names]
+    return not any(one[name] for one in found for name in controllers or one)
 
 
 def queue_latency(before: Sample, after: Sample, controller: str) -> Figures:

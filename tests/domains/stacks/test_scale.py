@@ -40,7 +40,7 @@ def test_an_upgrade_renders_and_writes_what_has_changed(found: dict[str, dict[st
     assert upgrade["host_release"] == 1
     operator = found["cluster-stack-operator"]
     assert upgrade["renders_rendered"] / CLUSTERS < operator["renders_of_an_upgrade_per_cluster"]
-    assert operator["writes_to_clusters_of_an_upgrade_per_cluster"] == len(CHARTS) * OBJECTS
+    assert operator["writes_of_an_upgrade_per_cluster"] == len(CHARTS) * OBJECTS
 
 
 def test_a_restart_downloads_nothing_and_applies_nothing(found: dict[str, dict[str, float]]) -> None:
