@@ -9,7 +9,9 @@ from tests.domains.stacks.addons.releases import config_map
 from tests.domains.stacks.addons.test_stages import AFTER, ONE, applied, chart
 from tests.domains.stacks.addons.world import CONFIG_MAPS, AddonWorld, condition, conditions
 
+from hortus.domains.stacks.addons.reasons import WATCHED_AGAIN
 from hortus.kube.clock import SystemClock
+from hortus.kube.objects import key_of
 
 OBJECT = {"key": "gate", "apiVersion": "v1", "kind": "ConfigMap", "name": "gate", "namespace": "default"}
 
@@ -107,4 +109,16 @@ async def test_a_timeout_is_reported_and_the_condition_still_awaited(here: Addon
         assert "does not hold after 5m0s" in found["message"]
         await here.inside.patch(CONFIG_MAPS, "gate", {"data": {"open": "yes"}}, "default")
         await here.nudge()
+        await here.installed(ONE)
+
+
+async def test_a_missing_kubeconfig_is_awaited_by_its_watch(here: AddonWorld) -> None:
+    here.shelf.staged(ONE, {"cni": chart("cni")}, {AFTER: applied("cni")})
+    await here.cluster(ONE)
+    async with here.controllers():
+        addon = await here.until(lambda obj: condition(obj, "ClusterReady"))
+        assert condition(addon, "ClusterReady")["severity"] == "Warning"
+        result = await here.controller.reconcile(key_of(addon))
+        assert result is not None and result.requeue_after == WATCHED_AGAIN
+        await here.kubeconfig()
         await here.installed(ONE)
