@@ -52,7 +52,8 @@ class StackWorkloads:
                 reason=CONTROL_PLANE_NOT_READY,
                 severity=Severity.WARNING if missing else Severity.INFO,
                 actor=Actor.PROVIDER,
-                after=WATCHED_AGAIN if missing else SILENT_AGAIN,
+                # A Secret that has just come may not have been tried yet.
+                after=WATCHED_AGAIN if missing and self._is_awaited(cluster) else SILENT_AGAIN,
             ) from error
         return client
 
@@ -64,6 +65,10 @@ class StackWorkloads:
         while len(self._kinds) > _MOST_KINDS:
             self._kinds.popitem(last=False)
         return found
+
+    def _is_awaited(self, cluster: ObjectKey) -> bool:
+        """Reports whether the watch has yet to show the Secret of a cluster."""
+        return ObjectKey(cluster.namespace, kubeconfig_secret(cluster.name)) not in self.secrets
 
     def _forget(self, place: KubeconfigRef) -> None:
         """Another cluster answers, which may serve other kinds."""
