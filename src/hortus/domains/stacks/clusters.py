@@ -90,6 +90,21 @@ def use_ended(change: Change) -> bool:
     return initial or (old is not None and (new is None or _release_of(old) != _release_of(new)))
 
 
+def series_value(namespace: str, series: tuple[str, str, tuple[int, int]]) -> str:
+    """A series of releases in a namespace, as the value of an index."""
+    provider, stack, (major, minor) = series
+    return f"{namespace}/{provider}-{stack}-{major}-{minor}"
+
+
+def series_of_user(cluster: Object) -> Iterable[str]:
+    """The series of the release that a Cluster uses."""
+    with suppress(NotReadable):
+        found = read_cluster(cluster)
+        if (name := release_of(found)) is not None:
+            return (series_value(found.class_namespace, name.series),)
+    return ()
+
+
 def release_of(cluster: CapiCluster) -> ReleaseName | None:
     """The release that a Cluster uses; None without a topology, or with a class that is no name of a release."""
     return parse_either(cluster.class_name) if cluster.class_name else None

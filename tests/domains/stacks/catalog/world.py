@@ -64,6 +64,7 @@ class CatalogWorld:
         self.clock: Clock = SystemClock()
         self.library: Library = LocalLibrary(ReleaseFolder(folder), clock=self.clock)
         self.resync = "1h"
+        self.renderer: BuiltinRenderer
 
     def release(self, tag: str, **options: Any) -> None:
         """Write the files of a release."""
@@ -77,7 +78,7 @@ class CatalogWorld:
             chosen = FlagSet(settings.FLAGS).parse(["--stacks", "--local", f"--stacks-resync={self.resync}"])
             events = EventRecorder(client, component="clusterstack-controller", clock=manager.clock)
             manager.add_server(events)
-            renderer = BuiltinRenderer()
+            self.renderer = renderer = BuiltinRenderer()
             manager.on_stop(renderer.close)
             add_catalog(
                 manager,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from hortus.domains.stacks.approval import Approvals
@@ -10,14 +12,25 @@ from hortus.domains.stacks.catalog.controllers import CatalogParts
 from hortus.domains.stacks.catalog.releases import ClusterStackReleaseController, to_users
 from hortus.domains.stacks.catalog.stacks import ClusterStackController, stacks_of
 from hortus.domains.stacks.catalog.watches import ObjectWatches
-from hortus.domains.stacks.clusters import use_ended
+from hortus.domains.stacks.clusters import series_of_user, series_value, use_ended
 from hortus.domains.stacks.metrics import add_metrics
-from hortus.domains.stacks.names import FIELD_MANAGER, INSTANCE_LABEL, OWNED
+from hortus.domains.stacks.names import FIELD_MANAGER, INSTANCE_LABEL, OWNED, BadName, parse_minor
 from hortus.domains.stacks.releases import Library
 from hortus.domains.stacks.selection import Selected
 from hortus.domains.stacks.settings import Settings
-from hortus.domains.stacks.types import STACK_POLICIES
-from hortus.engine import Cache, EventRecorder, Manager, Watch, Wiring, spec_or_metadata_changed, wire
+from hortus.domains.stacks.types import STACK_POLICIES, ClusterStack
+from hortus.engine import (
+    Cache,
+    Change,
+    EventRecorder,
+    Manager,
+    NotReadable,
+    Watch,
+    Wiring,
+    read,
+    spec_or_metadata_changed,
+    wire,
+)
 from hortus.engine.applysets import DiscoveredKinds, WatchedLive
 from hortus.engine.indexes import without_managed_fields
 from hortus.engine.predicates import fields_changed
@@ -28,6 +41,7 @@ from hortus.render.helm import ChartRenderer
 STACKS: Final = "clusterstack"
 RELEASES: Final = "clusterstackrelease"
 """The controllers' names in metrics, logs and events, as in the Go system."""
+_SERIES: Final = "series"
 
 
 class StackCatalog(NamedTuple):
@@ -71,9 +85,14 @@ def _add_stacks(
     clusters: Cache,
     settings: Settings,
 ) -> None:
+    stacks.add_index(_SERIES, _series_of)
+
     def in_namespace(obj: Object) -> list[ObjectKey]:
         namespaces = {key.namespace for key in to_users(obj)}
         return [key for key in stacks if key.namespace in namespaces]
+
+    def of_series(obj: Object) -> list[ObjectKey]:
+        return [key for value in series_of_user(obj) for key in stacks.keys_by(_SERIES, value)]
 
     def of_policy(obj: Object) -> list[ObjectKey]:
         return [key for key in stacks if key.namespace == key_of(obj).namespace]
@@ -82,7 +101,9 @@ def _add_stacks(
         STACKS,
         controller,
         sources=[
-            Watch(clusters, to=in_namespace, when=use_ended, awaited=False),
+            # Before the first list of Clusters no stack deletes anything.
+            Watch(clusters, to=in_namespace, when=_is_listed, awaited=False),
+            Watch(clusters, to=of_series, when=use_ended, awaited=False),
             Watch(policies, to=of_policy, when=spec_or_metadata_changed),
             Watch(releases, to=stacks_of, when=fields_changed("status") | spec_or_metadata_changed),
             Watch(stacks, when=spec_or_metadata_changed),
@@ -131,3 +152,15 @@ def _add_releases(
         workers=settings.release_workers,
         resync=settings.resync,
     )
+
+
+def _is_listed(change: Change) -> bool:
+    return change.initial
+
+
+def _series_of(stack: Object) -> Iterable[str]:
+    """The series of a ClusterStack, which are those of its releases."""
+    with suppress(NotReadable, BadName):
+        found = read(ClusterStack, stack)
+        spec = found.spec
+        yield series_value(found.metadata.namespace, (spec.provider, spec.name, parse_minor(spec.kubernetes_version)))

@@ -67,6 +67,8 @@ class ClusterStackController(CatalogController[ClusterStackContext]):
         super().__init__(wiring, parts)
         self._releases = releases
         self._approvals = approvals
+        self._announced: dict[tuple[ObjectKey, str], tuple[str, frozenset[str]]] = {}
+        """Problems that were reported, by ClusterStack and reason, with its uid."""
         self._kinds = DiscoveredKinds(wiring.client)
         releases.add_index(_OWNER_INDEX, lambda obj: [str(key) for key in stacks_of(obj)])
 
@@ -117,8 +119,7 @@ class ClusterStackController(CatalogController[ClusterStackContext]):
             return
         except BadName as error:
             raise _invalid(error) from error
-        for problem in listing.unknown:
-            context.warn(CatalogEvent.UNPARSABLE, problem)
+        self._announce(context, CatalogEvent.UNPARSABLE, listing.unknown)
         context.true(CatalogCondition.RELEASES_SYNCED)
 
     async def _decide(self, context: ClusterStackContext) -> None:
@@ -128,9 +129,8 @@ class ClusterStackController(CatalogController[ClusterStackContext]):
         except BadName as error:
             raise _invalid(error) from error
         approved = [name for name in wanted if self._approvals.approves(namespace, name)]
-        for name in wanted:
-            if name not in approved and name not in context.existing:
-                context.warn(CatalogEvent.NOT_APPROVED, refusal(namespace, name))
+        refused = [name for name in wanted if name not in approved and name not in context.existing]
+        self._announce(context, CatalogEvent.NOT_APPROVED, [refusal(namespace, name) for name in refused])
         present = [name for name in wanted if name in context.existing]
         context.plan = service.plan(
             context.existing,
@@ -178,6 +178,15 @@ class ClusterStackController(CatalogController[ClusterStackContext]):
         return Result(requeue_after=context.again) if context.again is not None else None
 
     # Parts.
+
+    def _announce(self, context: ClusterStackContext, reason: str, problems: Iterable[str]) -> None:
+        """Record a Warning for each problem that the reconcile before had not: an event is a write."""
+        place, uid, found = (context.key, reason), context.object.metadata.uid, frozenset(problems)
+        known = self._announced.get(place)
+        before = known[1] if known is not None and known[0] == uid else frozenset()
+        for problem in sorted(found - before):
+            context.warn(reason, problem)
+        self._announced[place] = uid, found
 
     async def _template(self, context: ClusterStackContext) -> ProviderTemplate | None:
         if context.object.spec.no_provider:
