@@ -39,13 +39,16 @@ class _Agents(Domain):
 
     def check(self, values: Mapping[str, Any]) -> None:
         from hortus.domains.agents import settings
+        from hortus.domains.agents.operating.settings import operating_settings
 
         settings.fleet_settings(values)
+        operating_settings(values)
 
     def flags(self) -> Sequence[Flag]:
+        from hortus.domains.agents.operating.settings import OPERATING_FLAGS
         from hortus.domains.agents.settings import FLAGS
 
-        return FLAGS
+        return (*FLAGS, *OPERATING_FLAGS)
 
     def rules(self) -> RbacRules:
         from hortus.domains.agents import rbac

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from hortus.domains import ProcessContext
 from hortus.domains.agents.fleet.composition import add_fleet
+from hortus.domains.agents.operating.composition import add_agents
+from hortus.domains.agents.operating.settings import operating_settings
 from hortus.domains.agents.settings import fleet_settings
 
 
 def add_to(process: ProcessContext) -> None:
     """Add the controllers to a process. Raises FlagError."""
+    add_agents(
+        process.manager,
+        client=process.client,
+        namespace=process.namespace,
+        settings=operating_settings(process.values),
+    )
     if process.values["inventory"]:
         add_fleet(
             process.manager,

@@ -28,6 +28,7 @@ CONTROL: Final = (
     Permission("", ("configmaps", "secrets", "serviceaccounts", "services"), _KEEP, "keeps the objects of agents"),
     Permission("apps", ("daemonsets", "deployments"), _KEEP, "keeps the workloads of agents"),
     Permission("policy", ("poddisruptionbudgets",), _KEEP, "keeps replicas of the sensor"),
+    Permission("", ("pods",), ("list", "patch"), "hands the pods of agents of 2.0 to their new DaemonSet"),
     Permission("networking.k8s.io", ("networkpolicies",), _KEEP, "shields the sensor, where options ask for it"),
 )
 """In the watched namespace."""
@@ -78,6 +79,7 @@ _WORKLOAD: Final = (
 WIDE: Final = (
     Permission("rbac.authorization.k8s.io", _ROLES, _KEEP, "keeps the roles of agents and sensors"),
     *_WORKLOAD,
+    Permission("", ("secrets",), _READ, "copies the client certificate of etcd on OpenShift", names=("etcd-client",)),
 )
 """In all namespaces, and for objects that have none."""
 

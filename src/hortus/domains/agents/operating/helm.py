@@ -20,7 +20,7 @@ from hortus.kube.objects import Object, Resource, shaped
 RELEASE: Final = "instana-agent"
 """The name that the operator of 2.0.x gave to each of its releases."""
 SELECTOR: Final = f"owner=helm,name={RELEASE}"
-FINALIZER: Final = "agent.instana.io/finalizer"
+HELM_FINALIZER: Final = "agent.instana.io/finalizer"
 """The finalizer of the operator of 2.0.x."""
 STORAGE: Final = {
     "secret": Resource("", "v1", "secrets", "Secret"),

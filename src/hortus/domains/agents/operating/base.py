@@ -1,0 +1,231 @@
+"""The shape of both controllers: build, apply, prune, report; and the way out when an agent is deleted.
+
+Subclasses say what is built and reported. Conditions they own: all of their kind. Objects they own: those that the
+builders make, the ConfigMap `<name>-dependents` that remembers them, and no others: what somebody else made under such
+a name is applied over, as the Go operator does, but never deleted.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any, Final, Generic, TypeVar
+
+from hortus.domains.agents.builders import UnknownWorkload, UnusableOptions, common_labels, owner_of
+from hortus.domains.agents.discovery.world import AgentWorld
+from hortus.domains.agents.operating import verdicts
+from hortus.domains.agents.operating.applying import AgentApplier, Spared
+from hortus.domains.agents.operating.context import AgentContext
+from hortus.domains.agents.operating.dependents import Dependent, history_key
+from hortus.domains.agents.operating.errors import AgentError, AgentPhase, AgentReason, ObjectFailure
+from hortus.domains.agents.operating.metrics import OperatingMetrics
+from hortus.domains.agents.operating.objects import FIELD_MANAGER, AgentObjects
+from hortus.domains.agents.operating.verdicts import AgentCondition, Words
+from hortus.domains.agents.types import InstanaAgent, InstanaAgentRemote
+from hortus.engine import NEVER, Actor, KindController, Result, StepError, Steps, Wiring
+from hortus.kube.errors import Conflict, KubeError
+from hortus.kube.objects import Object, ObjectKey
+
+AGENT_FINALIZER: Final = "v3.agent.instana.io/finalizer"
+HELD_AGAIN: Final = 30.0
+"""Seconds until an agent is reconciled again whose objects finalizers hold: their labels may be gone, and the watch."""
+
+A = TypeVar("A", InstanaAgent, InstanaAgentRemote)
+
+
+class AgentController(KindController[AgentContext[Any]], Generic[A]):
+    """Base of both controllers."""
+
+    field_manager = FIELD_MANAGER
+    words: Words
+
+    def __init__(
+        self,
+        wiring: Wiring[Any],
+        *,
+        applier: AgentApplier,
+        objects: AgentObjects,
+        world: AgentWorld,
+        metrics: OperatingMetrics,
+    ) -> None:
+        super().__init__(wiring)
+        self._applier = applier
+        self._objects = objects
+        self._world = world
+        self._metrics = metrics
+
+    def steps(self, context: AgentContext[Any]) -> Steps:
+        return (self._hold, self._build, self._provide, self._prune, self._report)
+
+    def finalize_steps(self, context: AgentContext[Any]) -> Steps:
+        return (self._retire, self._release)
+
+    def make_context(self, raw: Object) -> AgentContext[Any]:
+        return AgentContext(self.wiring, raw)
+
+    # To be written by each controller.
+
+    @abstractmethod
+    def defaulted(self, agent: A) -> A:
+        """The object with the defaults of this reconcile."""
+
+    @abstractmethod
+    async def build(self, context: AgentContext[Any], agent: A) -> None:
+        """Set the facts and all objects. `agent` has its defaults. Raises KubeError, UnknownWorkload."""
+
+    @abstractmethod
+    def problems(self, context: AgentContext[Any], agent: A) -> dict[str, str]:
+        """Reasons for which the agent is not built as its spec asks, with their messages."""
+
+    @abstractmethod
+    def describe(self, context: AgentContext[Any]) -> None:
+        """Draft the fields of the status that the kinds do not share."""
+
+    @abstractmethod
+    def availability(self, context: AgentContext[Any]) -> Iterable[AgentCondition]:
+        """The conditions of workloads."""
+
+    @abstractmethod
+    def sharers(self, agent: A) -> Iterable[ObjectKey]:
+        """The other living agents of the kind that may have objects of the same names."""
+
+    async def hand_on(self, agent: A) -> None:
+        """Leave to the other agents of the kind what they share with one that is deleted."""
+
+    # Steps.
+
+    async def _hold(self, context: AgentContext[Any]) -> None:
+        if problem := self.taken(context.object):
+            raise StepError(problem, reason=AgentReason.NAME_TAKEN, actor=Actor.USER, after=NEVER)
+        await context.ensure_finalizer(AGENT_FINALIZER)
+
+    def taken(self, agent: A) -> str:
+        """The reason for which this object must not be served; empty for none."""
+        return ""
+
+    async def _build(self, context: AgentContext[Any]) -> None:
+        agent = self.defaulted(context.object)
+        try:
+            await self.build(context, agent)
+        except UnknownWorkload as error:
+            message = f"{self.kind.FACTS.name} {context.key}: {error}"
+            raise StepError(message, reason=AgentReason.UNKNOWN_WORKLOAD, actor=Actor.USER) from error
+        except UnusableOptions as error:
+            raise StepError(str(error), reason=AgentReason.BAD_OPTIONS, actor=Actor.USER, after=NEVER) from error
+        context.is_built = True
+
+    async def _provide(self, context: AgentContext[Any]) -> None:
+        agent = context.object
+        await self._applier.provide(
+            context.wanted, self.record(agent), self._history_key(agent), unchecked=context.besides
+        )
+
+    async def _prune(self, context: AgentContext[Any]) -> Result | None:
+        agent = context.object
+        clean = await self._applier.prune(
+            context.wanted, self.record(agent), self._history_key(agent), self._spared(agent)
+        )
+        if clean:
+            return None
+        await self._report(context)
+        return Result(requeue_after=HELD_AGAIN)
+
+    async def _report(self, context: AgentContext[Any]) -> None:
+        self._summarize(context)
+        context.apply_conditions([verdicts.configured(self.problems(context, self.defaulted(context.object)))])
+
+    async def _retire(self, context: AgentContext[Any]) -> Result | None:
+        agent = context.object
+        await self.hand_on(self.defaulted(agent))
+        recorded = await self._applier.recorded(self.record(agent))
+        spared = self._spared(agent)
+        leaving = sorted(one for one in recorded | self.kept_in_caches(agent) if not spared(one))
+        remaining = await self._applier.delete(leaving)
+        if remaining:
+            self._summarize(context)
+            return Result(requeue_after=HELD_AGAIN)
+        return None
+
+    def kept_in_caches(self, agent: A) -> set[Dependent]:
+        """Objects of the agent that no record names, since somebody deleted that."""
+        return set()
+
+    async def _release(self, context: AgentContext[Any]) -> None:
+        context.is_released = True
+        await context.remove_finalizer(AGENT_FINALIZER)
+
+    # The record.
+
+    def record(self, agent: A) -> Object:
+        """The ConfigMap that remembers what the agent had, without data."""
+        metadata = agent.metadata
+        return {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                **record_name(ObjectKey(metadata.namespace, metadata.name))._asdict(),
+                "labels": common_labels(agent, self.component, self._world.operator_version),
+                "ownerReferences": [owner_of(agent)],
+            },
+        }
+
+    component = "instana-agent"
+
+    def _history_key(self, agent: A) -> str:
+        return history_key(self._world.operator_version, agent.metadata.generation)
+
+    def _spared(self, agent: A) -> Spared:
+        """Reports for an object that leaves the set whether it stays: the spec names it, or another agent has it."""
+        base = agent.spec.agent
+        named = {base.keys_secret, base.tls.secret_name}
+        claimed = {one for key in self.sharers(agent) for one in self._applier.known(record_name(key))}
+        namespace = agent.metadata.namespace
+
+        def spared(one: Dependent) -> bool:
+            is_named = one.kind == "Secret" and one.namespace == namespace and one.name in named
+            return is_named or one in claimed
+
+        return spared
+
+    # Reporting.
+
+    async def on_error(self, context: AgentContext[Any], error: StepError | KubeError) -> StepError | None:
+        if isinstance(error, StepError):
+            return error
+        if isinstance(error, Conflict):
+            return None
+        this = Dependent(self.kind.FACTS.group, self.kind.FACTS.name, context.key.namespace, context.key.name)
+        return AgentError([ObjectFailure(AgentPhase.READ, this, error)])
+
+    def report(self, context: AgentContext[Any], error: StepError) -> None:
+        context.failure, context.failure_reason = error.message, error.reason
+        self._summarize(context)
+
+    def _summarize(self, context: AgentContext[Any]) -> None:
+        """Draft the status: a failure hides nothing of what is known."""
+        context.apply_conditions([verdicts.reconciled(self.words, context.failure)])
+        if context.is_built:
+            context.apply_conditions(list(self.availability(context)))
+        context.set_status("observedGeneration", context.object.metadata.generation)
+        if version := verdicts.semantic_version(self._world.operator_version):
+            context.set_status("operatorVersion", version)
+        self.describe(context)
+
+    def observe(self, context: AgentContext[Any]) -> None:
+        self._metrics.reconciled(context.key, self.kind.FACTS.name, context.failure_reason)
+
+    async def gone(self, key: ObjectKey) -> Result | None:
+        self._metrics.forget(key, self.kind.FACTS.name)
+        return None
+
+    def info(self, context: AgentContext[Any], kind: Any, name: str) -> Object | None:
+        """One of the agent's own objects as it is now."""
+        return self._objects.get(kind, context.key.namespace, name)
+
+
+def record_name(agent: ObjectKey) -> ObjectKey:
+    """The ConfigMap that remembers what an agent had."""
+    return ObjectKey(agent.namespace, f"{agent.name}-dependents")
+
+
+__all__ = ["AGENT_FINALIZER", "AgentController", "record_name"]

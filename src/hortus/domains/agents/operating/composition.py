@@ -1,0 +1,268 @@
+"""Puts the controllers of agents together for a process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
+
+from hortus.domains.agents.discovery.etcd import (
+    AUTHORITY,
+    EtcdCaches,
+    EtcdDiscovery,
+    etcd_caches,
+)
+from hortus.domains.agents.discovery.secrets import NamedSecrets, secret_outlines
+from hortus.domains.agents.discovery.world import MONITORING, AgentWorld
+from hortus.domains.agents.operating.agents import BY_NAME, COMPONENT, INSTANCE, InstanaAgentController
+from hortus.domains.agents.operating.applying import AgentApplier
+from hortus.domains.agents.operating.base import AgentController
+from hortus.domains.agents.operating.filters import changed_by_others
+from hortus.domains.agents.operating.metrics import OperatingMetrics
+from hortus.domains.agents.operating.migration import HelmMigration
+from hortus.domains.agents.operating.objects import (
+    BESIDES_THE_AGENT,
+    CONFIG_MAPS,
+    FIELD_MANAGER,
+    SECRETS,
+    WITHOUT_OWNER,
+    AgentObjects,
+)
+from hortus.domains.agents.operating.remotes import BY_NAMESPACE as REMOTES_BY_NAMESPACE
+from hortus.domains.agents.operating.remotes import InstanaAgentRemoteController
+from hortus.domains.agents.operating.renames import FormerNames
+from hortus.domains.agents.operating.settings import OperatingSettings
+from hortus.domains.agents.options import CONFIG_LABEL
+from hortus.domains.agents.types import (
+    INSTANA_AGENTS,
+    INSTANA_AGENTS_REMOTE,
+    InstanaAgent,
+    InstanaAgentRemote,
+    InstanaBaseAgent,
+)
+from hortus.engine import (
+    Cache,
+    Change,
+    EventRecorder,
+    Manager,
+    Watch,
+    Wiring,
+    fields_changed,
+    labels_changed,
+    spec_or_metadata_changed,
+    wire,
+    without_managed_fields,
+)
+from hortus.engine.backoff import Backoff
+from hortus.engine.sources import Mapper, to_owner
+from hortus.engine.typed import metadata_of, read
+from hortus.kube import Client
+from hortus.kube.objects import Object, ObjectKey, Resource, key_of
+
+AGENT: Final = "instanaagent"
+REMOTE: Final = "instanaagentremote"
+"""The controllers' names in metrics and logs."""
+AGENT_EVENTS: Final = "agent-controller"
+REMOTE_EVENTS: Final = "instana-agent-remote-controller"
+"""The sources of events, as in the Go operator."""
+BACKOFF: Final = Backoff(first=0.5, cap=300.0)
+"""A failed agent is tried again after half a second, then after at most five minutes."""
+
+_NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+_BY_SECRET: Final = "agents by secret"  # noqa: S105 - an index
+_NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
+
+
+class _Parts(NamedTuple):
+    """The parts that both controllers share."""
+
+    applier: AgentApplier
+    objects: AgentObjects
+    world: AgentWorld
+    metrics: OperatingMetrics
+
+
+def add_agents(manager: Manager, *, client: Client, namespace: str, settings: OperatingSettings) -> None:
+    """Add both controllers; `namespace` is the watched one, empty for all."""
+    manager.add_server(FormerNames(client, namespace=namespace))
+    objects = AgentObjects(manager, namespace=namespace)
+    outlines = secret_outlines(manager, namespace)
+    namespaces = manager.cache(_NAMESPACES, labels=MONITORING, transform=_metadata_alone)
+    sources = manager.cache(CONFIG_MAPS, namespace=namespace, labels=f"{CONFIG_LABEL}=true")
+    nodes = manager.cache(_NODES, transform=_metadata_alone)
+    found = etcd_caches(manager)
+    world = AgentWorld(
+        operator_version=settings.operator_version,
+        objects=objects,
+        secrets=NamedSecrets(client, outlines, objects.caches[SECRETS]),
+        namespaces=namespaces,
+        sources=sources,
+        nodes=nodes,
+        etcd=EtcdDiscovery(found),
+    )
+    metrics = OperatingMetrics(manager.registry)
+    manager.on_handover(metrics.shed)
+    parts = _Parts(AgentApplier(client, objects), objects, world, metrics)
+
+    def wired(controller: type[AgentController[Any]], component: str) -> Wiring[Any]:
+        events = EventRecorder(client, component=component, clock=manager.clock)
+        manager.add_server(events)
+        return wire(manager, controller, client=client, events=events, namespace=namespace)
+
+    of_agents, of_remotes = (
+        wired(InstanaAgentController, AGENT_EVENTS),
+        wired(InstanaAgentRemoteController, REMOTE_EVENTS),
+    )
+    agents = of_agents.cache.raw
+    agents.add_index(_BY_SECRET, secrets_of_agent)
+    migration = HelmMigration(client, applier=parts.applier, objects=objects, driver=settings.helm_driver)
+    manager.controller(
+        AGENT,
+        InstanaAgentController(of_agents, migration=migration, **parts._asdict()),
+        sources=[
+            *_owned(objects, INSTANA_AGENTS),
+            *_unowned(objects, agents),
+            *_secrets(objects, outlines, agents),
+            *_cluster(found, namespaces, agents),
+            Watch(sources, to=_of_namespace(agents), when=fields_changed("data", "metadata")),
+            Watch(nodes, to=lambda _: list(agents.keys()), when=labels_changed),
+            Watch(agents, to=_namesakes(agents), when=_comes_or_goes),
+            Watch(agents, when=spec_or_metadata_changed),
+        ],
+        workers=settings.workers,
+        backoff=BACKOFF,
+    )
+    _add_remotes(
+        manager, of_remotes, parts, agents=agents, outlines=outlines, sources=sources, workers=settings.workers
+    )
+
+
+def _add_remotes(
+    manager: Manager,
+    wiring: Wiring[Any],
+    parts: _Parts,
+    *,
+    agents: Cache,
+    outlines: Cache,
+    sources: Cache,
+    workers: int,
+) -> None:
+    remotes = wiring.cache.raw
+    remotes.add_index(_BY_SECRET, secrets_of_remote)
+    manager.controller(
+        REMOTE,
+        InstanaAgentRemoteController(wiring, agents=agents, **parts._asdict()),
+        sources=[
+            *_owned(parts.objects, INSTANA_AGENTS_REMOTE),
+            *_secrets(parts.objects, outlines, remotes),
+            Watch(sources, to=_of_namespace(remotes), when=fields_changed("data", "metadata")),
+            Watch(agents, to=lambda agent: [key_of(agent)], when=_comes_or_goes),
+            Watch(remotes, to=_neighbours(remotes), when=_comes_or_goes),
+            Watch(remotes, when=spec_or_metadata_changed),
+        ],
+        workers=workers,
+        backoff=BACKOFF,
+    )
+
+
+# Sources.
+
+
+def _owned(objects: AgentObjects, owner: Resource) -> list[Watch]:
+    """Objects next to their agent, where others change or delete them."""
+    when = changed_by_others(FIELD_MANAGER)
+    to = to_owner(owner, controllers_only=False)
+    return [Watch(objects.caches[resource], to=to, when=when) for resource in BESIDES_THE_AGENT]
+
+
+def _unowned(objects: AgentObjects, agents: Cache) -> list[Watch]:
+    """Objects that no reference leads from; their labels name the agent, in whatever namespace."""
+    when = changed_by_others(FIELD_MANAGER)
+
+    def to(obj: Object) -> list[ObjectKey]:
+        labels = metadata_of(obj).labels
+        if not labels.get(COMPONENT):
+            return []
+        return agents.keys_by(BY_NAME, labels.get(INSTANCE, ""))
+
+    return [Watch(objects.caches[resource], to=to, when=when) for resource in WITHOUT_OWNER]
+
+
+def _secrets(objects: AgentObjects, outlines: Cache, agents: Cache) -> list[Watch]:
+    """Secrets that agents name, also where the Secret is one of another agent's."""
+
+    def to(secret: Object) -> list[ObjectKey]:
+        key = key_of(secret)
+        return agents.keys_by(_BY_SECRET, f"{key.namespace}/{key.name}")
+
+    others = changed_by_others(FIELD_MANAGER)
+
+    def matters(change: Change) -> bool:
+        return not change.initial and (change.old is None or others(change))
+
+    return [Watch(outlines, to=to), Watch(objects.caches[SECRETS], to=to, when=matters)]
+
+
+def _cluster(found: EtcdCaches, namespaces: Cache, agents: Cache) -> list[Watch]:
+    """Changes that concern all agents: namespaces that say how they are monitored, OpenShift, etcd."""
+
+    def to(_: Object) -> list[ObjectKey]:
+        return list(agents.keys())
+
+    return [
+        Watch(namespaces, to=to, when=_differs(lambda obj: metadata_of(obj).labels.get(MONITORING))),
+        *(Watch(cache, to=to) for cache in found.all),
+    ]
+
+
+def _differs(value: Callable[[Object], Any]) -> Callable[[Change], bool]:
+    def when(change: Change) -> bool:
+        return change.old is None or change.new is None or value(change.old) != value(change.new)
+
+    return when
+
+
+def _namesakes(agents: Cache) -> Mapper:
+    return lambda agent: agents.keys_by(BY_NAME, metadata_of(agent).name)
+
+
+def _of_namespace(agents: Cache) -> Mapper:
+    return lambda source: [key for key in agents if key.namespace == metadata_of(source).namespace]
+
+
+def _neighbours(remotes: Cache) -> Mapper:
+    return lambda remote: remotes.keys_by(REMOTES_BY_NAMESPACE, metadata_of(remote).namespace)
+
+
+def _comes_or_goes(change: Change) -> bool:
+    """An agent is new, begins to be deleted, or is gone: who shares objects with it has to look."""
+    if change.old is None or change.new is None:
+        return not change.initial
+    return metadata_of(change.old).deletion_timestamp != metadata_of(change.new).deletion_timestamp
+
+
+def _metadata_alone(namespace: Object) -> Object:
+    """A namespace or node without its spec and status."""
+    for part in ("spec", "status"):
+        namespace.pop(part, None)
+    return without_managed_fields(namespace)
+
+
+def secrets_of_agent(obj: Object) -> Iterable[str]:
+    """The Secrets that an InstanaAgent names, or is to find, as `namespace/name`."""
+    agent = read(InstanaAgent, obj)
+    sensor = agent.spec.k8s_sensor
+    named = [*_named(agent.spec.agent), sensor.etcd.ca.secret_name, sensor.rest_client.ca.secret_name, AUTHORITY]
+    return [f"{agent.metadata.namespace}/{name}" for name in named if name]
+
+
+def secrets_of_remote(obj: Object) -> Iterable[str]:
+    """The Secrets that an InstanaAgentRemote names, as `namespace/name`."""
+    agent = read(InstanaAgentRemote, obj)
+    return [f"{agent.metadata.namespace}/{name}" for name in _named(agent.spec.agent) if name]
+
+
+def _named(agent: InstanaBaseAgent) -> tuple[str, str]:
+    return agent.keys_secret, agent.tls.secret_name
+
+
+__all__ = ["AGENT", "REMOTE", "add_agents"]

@@ -1,0 +1,95 @@
+"""The parts of a spec that lead to less than it asks for, which the Go operator passes over in silence.
+
+The objects stay those that it builds; the condition ConfigurationComplete and an event say what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from hortus.domains.agents.types import InstanaAgent, InstanaAgentRemote, InstanaBaseAgent
+
+KEY_MISSING: Final = "KeyMissing"
+NAME_MISSING: Final = "ClusterNameMissing"
+SECRET_MISSING: Final = "SecretMissing"  # noqa: S105 - a reason
+KEY_NOT_IN_SECRET: Final = "KeyNotInSecret"  # noqa: S105 - a reason
+PATH_MISSING: Final = "MountPathMissing"
+NAME_SHARED: Final = "NameShared"
+ZONE_TWICE: Final = "ZoneTwice"
+
+Exists = Callable[[str], bool]
+"""Reports whether the namespace of the agent has a Secret of that name."""
+
+
+def problems_of_agent(
+    agent: InstanaAgent, *, exists: Exists, keys: Mapping[str, bytes] | None, namesakes: Iterable[str]
+) -> dict[str, str]:
+    """Messages by reason. `keys` is the data of the keysSecret, `namesakes` the namespaces of agents of this name."""
+    spec = agent.spec
+    found = _problems_of(spec.agent, exists=exists, keys=keys)
+    if spec.zones and not spec.cluster.name:
+        found[NAME_MISSING] = "no agent is deployed: set spec.cluster.name, which zones need"
+    elif not (spec.cluster.name or spec.zone.name):
+        found[NAME_MISSING] = "no agent is deployed: set spec.cluster.name or spec.zone.name"
+    names = [zone.name for zone in spec.zones]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        found[ZONE_TWICE] = f"spec.zones names {', '.join(twice)} more than once: the last of them counts; rename one"
+    authority = spec.k8s_sensor.rest_client.ca
+    if authority.secret_name and not authority.mount_path:
+        found[PATH_MISSING] = (
+            "spec.k8s_sensor.restClient.ca has a secretName and no mountPath: it is not mounted; set mountPath"
+        )
+    for field, name in (
+        ("restClient.ca", authority.secret_name),
+        ("etcd.ca", spec.k8s_sensor.etcd.ca.secret_name),
+    ):
+        _require(found, exists, f"spec.k8s_sensor.{field}.secretName", name)
+    if others := sorted(namesakes):
+        name = agent.metadata.name
+        found[NAME_SHARED] = (
+            f"InstanaAgents in {', '.join(others)} have this name too, and share the ClusterRoles {name} and "
+            f"{name}-k8sensor with it: rename one"
+        )
+    return found
+
+
+def problems_of_remote(
+    agent: InstanaAgentRemote, *, exists: Exists, keys: Mapping[str, bytes] | None
+) -> dict[str, str]:
+    """Messages by reason."""
+    found = _problems_of(agent.spec.agent, exists=exists, keys=keys)
+    if not agent.spec.zone.name:
+        found[NAME_MISSING] = "no agent is deployed: set spec.zone.name"
+    return found
+
+
+def _problems_of(agent: InstanaBaseAgent, *, exists: Exists, keys: Mapping[str, bytes] | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    if not (agent.key or agent.keys_secret):
+        found[KEY_MISSING] = "no agent is deployed: set spec.agent.keysSecret or spec.agent.key"
+    if agent.keys_secret and not _require(found, exists, "spec.agent.keysSecret", agent.keys_secret):
+        lacking = [name for name in _key_names(agent) if not (keys or {}).get(name)]
+        if lacking:
+            found[KEY_NOT_IN_SECRET] = (
+                f"spec.agent.keysSecret: Secret {agent.keys_secret} has no {', '.join(lacking)}: add it to the Secret"
+            )
+    _require(found, exists, "spec.agent.tls.secretName", agent.tls.secret_name)
+    return found
+
+
+def _key_names(agent: InstanaBaseAgent) -> Iterable[str]:
+    yield "key"
+    for number, backend in enumerate(agent.additional_backends, start=1):
+        if not backend.key:
+            yield f"key-{number}"
+
+
+def _require(found: dict[str, str], exists: Exists, field: str, name: str) -> bool:
+    """Note a Secret that is named and not there; returns whether it was noted."""
+    if not name or exists(name):
+        return False
+    before = found.get(SECRET_MISSING)
+    text = f"{field}: there is no Secret {name}: create it"
+    found[SECRET_MISSING] = f"{before}; {text}" if before else text
+    return True
