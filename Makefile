@@ -8,7 +8,7 @@ DEV_STAMP := $(VENV)/.dev-stamp
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 UP_FLAGS ?=
 
-.PHONY: help up down test check bench oracles soak lowest pythons mutation format lock reference clean
+.PHONY: help up down test check bench oracles soak lowest pythons mutation format lock reference manifests clean
 
 help:  ## What each target does
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -47,6 +47,7 @@ check: $(DEV_STAMP)  ## Lint, types, import law, lock drift, prose, names, typed
 	@$(BIN)/python tools/prose.py
 	@$(BIN)/python tools/names.py
 	@$(BIN)/python tools/reads.py
+	@$(BIN)/python tools/manifests.py --check
 
 bench: $(DEV_STAMP)  ## Run the benchmarks; table on the terminal, JSON in bench.json
 	@$(BIN)/python -m tests.benchmarks $(BENCH_FLAGS)
@@ -76,6 +77,10 @@ lock: $(DEV_STAMP)  ## Resolve pyproject.toml again into locks/
 reference: $(DEV_STAMP)  ## Write the generated parts of docs/ again
 	@$(BIN)/python tools/reference.py
 	@$(BIN)/python tools/chart.py
+	@$(BIN)/python tools/manifests.py
+
+manifests: $(DEV_STAMP)  ## Write the operator of agents by itself: chart, manifests, OLM bundle
+	@$(BIN)/python tools/manifests.py
 
 clean:  ## Remove the local environment and caches
 	@rm -rf $(VENV) .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .mutation bench.json

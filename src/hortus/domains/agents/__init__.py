@@ -69,9 +69,11 @@ class _Agents(Domain):
         composition.add_to(process)
 
     def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:
+        from hortus.domains.agents import commands
         from hortus.domains.agents.fleet import commands as fleet
 
         fleet.register(app, connect)
+        commands.register(app, connect)
 
 
 DOMAIN = _Agents(__name__)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hortus.kube.objects import Object, Resource
 
 GROUP: Final = "agent"
-_ABOUT: Final = """Look after monitoring agents.
+ABOUT: Final = """Look after monitoring agents.
 
 docs/agents explains the objects behind them.
 """
@@ -45,7 +45,7 @@ def register(app: CommandGroup, connect: Callable[[], Connections]) -> None:
     """Add these commands to the group of agents, which is made where it is not there yet."""
     group = app.commands.get(GROUP)
     if not isinstance(group, CommandGroup):
-        group = CommandGroup(GROUP, panel="Fleet", help=_ABOUT, no_args_is_help=True)
+        group = CommandGroup(GROUP, panel="Fleet", help=ABOUT, no_args_is_help=True)
     app.add_command(group)
 
     @group.command("list")
