@@ -153,7 +153,8 @@ def _container(choices: OperatorChoices) -> Object:
         "env": [
             {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
             for name, path in (("POD_NAME", "metadata.name"), ("POD_NAMESPACE", "metadata.namespace"))
-        ],
+        ]
+        + [{"name": "OPERATOR_VERSION", "value": choices.version}],
         "ports": [{"name": "metrics", "containerPort": 8080}, {"name": "health", "containerPort": 8081}],
         "livenessProbe": _probe("/healthz", initialDelaySeconds=15, periodSeconds=20),
         "readinessProbe": _probe("/readyz", initialDelaySeconds=5, periodSeconds=10),
