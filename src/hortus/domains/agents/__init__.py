@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hortus.domains import Domain, RbacRules
+from hortus.domains import Domain, LocalSetup, RbacRules
 
 if TYPE_CHECKING:
     from hortus.domains import ProcessContext
@@ -74,6 +75,9 @@ class _Agents(Domain):
 
         fleet.register(app, connect)
         commands.register(app, connect)
+
+    def local_setup(self, folder: Path, project: str) -> LocalSetup:
+        return LocalSetup(flags=("--agents",))
 
 
 DOMAIN = _Agents(__name__)
