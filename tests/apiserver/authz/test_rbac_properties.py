@@ -126,6 +126,52 @@ def test_a_rule_covers_itself(new: dict[str, Any]) -> None:
     assert all(covers([rule], atom) for atom in atoms(rule))
 
 
+_labels = st.dictionaries(st.sampled_from(["view", "edit"]), st.just("true"), max_size=2)
+_cluster_roles = st.dictionaries(
+    st.sampled_from(["r0", "r1", "r2", "r3"]),
+    st.tuples(st.lists(rules, max_size=2), _labels, st.sampled_from(["", "", "view", "edit"])),
+    max_size=4,
+)
+
+
+def _role_objects(found: dict[str, Any]) -> list[dict[str, Any]]:
+    made = []
+    for name, (granted, labels, sums) in found.items():
+        role: dict[str, Any] = {"metadata": {"name": name, "labels": labels}, "rules": granted}
+        if sums:
+            role["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {sums: "true"}}]}
+        made.append(role)
+    return made
+
+
+@settings(max_examples=300, deadline=None)
+@given(_cluster_roles, _cluster_roles, bindings, bindings, st.lists(requests, min_size=1, max_size=6))
+def test_objects_on_top_of_a_base_decide_as_all_objects_together(
+    born: dict[str, Any], own: dict[str, Any], old: list[Any], new: list[Any], asked: list[Attributes]
+) -> None:
+    base_objects = RbacObjects(_role_objects(born), *_bound(old, "b"))
+    own_objects = RbacObjects(_role_objects(own), *_bound(new, "o"))
+    base = BindingIndex(base_objects)
+    extends = base.extends(own_objects)
+    assert extends or own
+    if extends:
+        on_top = BindingIndex(own_objects, base=base)
+        whole = BindingIndex(RbacObjects(*(one + other for one, other in zip(base_objects, own_objects, strict=True))))
+        assert on_top.cluster_roles == whole.cluster_roles
+        for one in asked:
+            assert on_top.grants(one.user).decide(one).allowed == whole.grants(one.user).decide(one).allowed
+
+
+def _bound(found: list[Any], prefix: str) -> tuple[list[Any], list[Any], list[Any]]:
+    """Bindings everywhere, no roles, and bindings inside of namespaces."""
+    everywhere, inside = [], []
+    for order, (number, namespace, subject) in enumerate(found):
+        metadata = {"name": f"{prefix}{order}", **({"namespace": namespace} if namespace else {})}
+        made = {"metadata": metadata, "subjects": [subject], "roleRef": {"kind": "ClusterRole", "name": f"r{number}"}}
+        (inside if namespace else everywhere).append(made)
+    return everywhere, [], inside
+
+
 def _rule(found: dict[str, Any]) -> PolicyRule:
     return PolicyRule(
         verbs=tuple(found["verbs"]),

@@ -79,19 +79,20 @@ class RbacAuthorizer:
     def _compiled(self, pages: Sequence[Sequence[StoredRecord]]) -> BindingIndex:
         born = [[record for record in records if record.revision == BORN_REVISION] for records in pages]
         own = [[record for record in records if record.revision != BORN_REVISION] for records in pages]
-        cluster_roles, cluster_role_bindings, roles, role_bindings = own
-        if cluster_roles or roles:
-            return _compile(pages)
         # The default policy alone: the same rules, so the same index (some defaults may be deleted).
         key = tuple(tuple(record.name for record in records) for records in born)
         base = self._pristine.get(key)
         if base is None:
             base = self._pristine[key] = _compile(born)
-        if not (cluster_role_bindings or role_bindings):
+        if not any(own):
             return base
-        return _compile(own, base=base)
+        objects = _decoded(own)
+        return BindingIndex(objects, base=base) if base.extends(objects) else _compile(pages)
 
 
-def _compile(pages: Sequence[Sequence[StoredRecord]], *, base: BindingIndex | None = None) -> BindingIndex:
-    objects = RbacObjects(*(decode(record.value for record in records) for records in pages))
-    return BindingIndex(objects, base=base)
+def _compile(pages: Sequence[Sequence[StoredRecord]]) -> BindingIndex:
+    return BindingIndex(_decoded(pages))
+
+
+def _decoded(pages: Sequence[Sequence[StoredRecord]]) -> RbacObjects:
+    return RbacObjects(*(decode(record.value for record in records) for records in pages))
