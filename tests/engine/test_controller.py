@@ -14,7 +14,7 @@ from hortus.engine.controller import Controller
 from hortus.engine.metrics import EngineMetrics
 from hortus.engine.outcomes import NEVER, Actor, Result, StepError
 from hortus.engine.predicates import annotation_changed, annotations_changed, generation_changed
-from hortus.engine.queue import FREE_STEPS
+from hortus.engine.queue import FREE_STEPS, Priority
 from hortus.engine.scope import current_scope
 from hortus.engine.shards import MemberRoster, Permit
 from hortus.engine.slots import CLEANUP_SECONDS
@@ -415,6 +415,21 @@ async def test_other_kinds_are_mapped_to_their_owner_on_both_sides_of_a_change()
         secrets.put(widget("s", metadata={"labels": {"widget": "c"}, "resourceVersion": "2"}))
         await stage.clock.settle()
         assert sorted(name for _, name in stage.reconciler.calls[1:]) == ["a", "c"]
+
+
+async def test_an_edit_comes_before_changes_that_concern_many() -> None:
+    edits, catalog = Cache("widgets"), Cache("catalog")
+    for cache in (edits, catalog):
+        cache.replace([], 0)
+    many = Watch(
+        catalog, to=lambda found: [ObjectKey("", f"w{number}") for number in range(8)], priority=Priority.RETRY
+    )
+    async with Stage(sources=[Watch(edits), many], workers=1) as stage:
+        catalog.put(widget("version", metadata={"resourceVersion": "1"}))
+        edits.put(widget("edited", metadata={"resourceVersion": "1"}))
+        await stage.clock.settle()
+        names = [name for _, name in stage.reconciler.calls]
+        assert names == ["edited", *(f"w{number}" for number in range(8))]
 
 
 async def test_predicates_let_pass_what_matters() -> None:

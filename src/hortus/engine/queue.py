@@ -42,7 +42,7 @@ class Priority(IntEnum):
     EVENT = 0
     """Something changed: somebody may be waiting for it."""
     RETRY = 1
-    """It failed, or asked to be called again at this time."""
+    """It failed, asked to be called again at this time, or follows from a change that concerns many."""
     INITIAL = 2
     """It was there when we started."""
     RESYNC = 3

@@ -40,12 +40,17 @@ class Watch:
         to: Mapper | None = None,
         when: Callable[[Change], bool] | None = None,
         awaited: bool = True,
+        priority: Priority = Priority.EVENT,
     ) -> None:
-        """`awaited=False`: workers begin before the cache is complete, since another system may be down."""
+        """`awaited=False`: workers begin before the cache is complete, since another system may be down.
+
+        `priority` is that of a change; a lesser one is for changes that concern many, or that our own writes bring.
+        """
         self.cache = cache
         self.to = to
         self._when = when
         self._awaited = awaited
+        self._priority = int(priority)
 
     def attach(self, add: Add, clock: Clock) -> Detach:
         return self.cache.subscribe(self._own(add) if self.to is None else self._mapped(add, self.to))
@@ -55,7 +60,7 @@ class Watch:
             await self.cache.synced()
 
     def _own(self, add: Add) -> Callable[[Change], None]:
-        when, initial, event = self._when, int(Priority.INITIAL), int(Priority.EVENT)
+        when, initial, event = self._when, int(Priority.INITIAL), self._priority
 
         def on_change(change: Change) -> None:
             if when is None or when(change):
@@ -64,12 +69,12 @@ class Watch:
         return on_change
 
     def _mapped(self, add: Add, to: Mapper) -> Callable[[Change], None]:
-        when = self._when
+        when, initial, event = self._when, int(Priority.INITIAL), self._priority
 
         def on_change(change: Change) -> None:
             if when is not None and not when(change):
                 return
-            priority = int(Priority.INITIAL if change.initial else Priority.EVENT)
+            priority = initial if change.initial else event
             # Both sides: an object that changes its owner or label concerns the one it left as well.
             for obj in (change.new, change.old):
                 if obj is not None:

@@ -181,12 +181,13 @@ class GateSource:
         if self._caches is None:
             return lambda: None
         policies, rollouts, decisions = self._caches
-        event, resync = int(Priority.EVENT), int(Priority.RESYNC)
+        # Rollouts move many at once: an edit of one object does not wait behind them.
+        admitted, resync = int(Priority.RETRY), int(Priority.RESYNC)
 
         def on_decision(change: Change) -> None:
             for cluster in _clusters_of(change.new) - _clusters_of(change.old):
                 for key in self._keys_of(cluster):
-                    add(key, event)
+                    add(key, admitted)
 
         def on_terms(change: Change) -> None:
             for key in self._waiting():

@@ -10,16 +10,17 @@ from tests.domains.modules.kyma.test_modules import ready_with
 from tests.domains.modules.kyma.world import CRDS, HOME, NAME, KymaWorld, modules
 
 from hortus.domains.modules.kyma.changes import CLUSTER, MODULE_CHANGE, WAITS
-from hortus.domains.modules.kyma.fanout import changed_channels, upgrade_time
-from hortus.domains.modules.names import GROUP
+from hortus.domains.modules.kyma.fanout import ReleaseChanges, changed_channels, index, upgrade_time
+from hortus.domains.modules.names import GROUP, Label
 from hortus.domains.modules.types import (
     KYMAS,
     MODULE_RELEASE_METAS,
     ChannelVersion,
+    Kyma,
     ModuleReleaseMeta,
     ModuleReleaseMetaSpec,
 )
-from hortus.engine import without_managed_fields
+from hortus.engine import Cache, Priority, TypedCache, without_managed_fields
 from hortus.engine.rollouts import RolloutGate
 from hortus.engine.rollouts.types import (
     ROLLOUT_POLICIES,
@@ -29,6 +30,7 @@ from hortus.engine.rollouts.types import (
 )
 from hortus.kube.objects import Object, ObjectKey
 from hortus.schema import ObjectMeta, compile_expression, crd
+from hortus.testing import FakeClock
 
 KEY = ObjectKey(HOME, NAME)
 _channels = st.dictionaries(st.sampled_from(["regular", "fast", "slow"]), st.sampled_from(["1.0.0", "1.1.0"]))
@@ -63,6 +65,23 @@ def test_delays_spread_over_the_fleet() -> None:
     for number in range(5000):
         tenths[int(upgrade_time(ObjectKey(HOME, f"kyma-{number}"), "istio", "2.0.0", changed=0.0, longest=10.0))] += 1
     assert all(400 <= count <= 600 for count in tenths)
+
+
+def test_kymas_of_a_release_come_after_edited_ones() -> None:
+    """2.1.8: a channel that moves over a fleet delays no user."""
+    releases, kymas, added = Cache("releases"), Cache("kymas"), list[tuple[ObjectKey, int]]()
+    index(TypedCache(Kyma, kymas))
+    listed = [{"name": "istio", "channel": "regular", "state": "Ready"}]
+    kyma: Object = {"metadata": {"namespace": HOME, "name": NAME, "labels": {Label.MANAGED_BY: "lifecycle-manager"}}}
+    kymas.put({**kyma, "spec": {"channel": "regular"}, "status": {"modules": listed}})
+    ReleaseChanges(releases, kymas, longest=300.0, governs=lambda module: True).attach(
+        lambda key, priority: added.append((key, priority)), FakeClock()
+    )
+    for number, version in enumerate(("1.0.0", "1.1.0")):
+        channels = [{"channel": "regular", "version": version}]
+        metadata = {"namespace": HOME, "name": "istio", "resourceVersion": str(number + 1)}
+        releases.put({"metadata": metadata, "spec": {"channels": channels}})
+    assert added == [(KEY, Priority.RETRY)]
 
 
 async def _version(here: KymaWorld) -> str:

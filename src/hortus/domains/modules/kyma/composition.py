@@ -47,6 +47,7 @@ from hortus.engine import (
     Cache,
     EventRecorder,
     Manager,
+    Priority,
     Source,
     TypedCache,
     Watch,
@@ -304,7 +305,7 @@ def _cluster_sources(parts: _Parts, inside: _ClusterParts) -> list[Source]:
     return [
         # The objects that the initial reconciles read are listed first.
         Watch(clusters.secrets, to=clusters.kymas_of),
-        *(Watch(cache, to=lambda found: list(kymas)) for cache in copied),
+        *(Watch(cache, to=lambda found: list(kymas), priority=Priority.RETRY) for cache in copied),
         *_control_sources(parts),
         remotes.watch,
         RemoteStates(clusters.pool, to=remotes.kymas_at),
@@ -315,14 +316,20 @@ def _control_sources(parts: _Parts) -> list[Source]:
     """The Kymas that a change of the control plane's own objects concerns."""
     caches = parts.caches
     return [
-        Watch(caches.templates, to=kymas_of_template(caches.kymas), when=lambda change: not change.initial),
+        Watch(
+            caches.templates,
+            to=kymas_of_template(caches.kymas),
+            when=lambda change: not change.initial,
+            priority=Priority.RETRY,
+        ),
         ReleaseChanges(
             caches.releases,
             caches.kymas,
             longest=parts.settings.kyma.rollout_delay,
             governs=lambda module: parts.gate.governs(MODULE, module),
         ),
-        Watch(caches.manifests, to=to_owner(KYMAS), when=manifest_matters),
+        # Reports of modules come after the edits of users, and several of one Kyma are one reconcile.
+        Watch(caches.manifests, to=to_owner(KYMAS), when=manifest_matters, priority=Priority.RETRY),
         parts.gate.source(
             MODULE,
             keys_of=lambda cluster: caches.kymas.keys_by(BY_CLUSTER, cluster),
@@ -336,7 +343,11 @@ def _control_sources(parts: _Parts) -> list[Source]:
 def _configured(parts: _Parts) -> list[Source]:
     """All Kymas, since a selector may match any, when central configuration changes."""
     configurations, kymas = parts.central.cache, parts.caches.kymas
-    return [Watch(configurations, to=lambda found: list(kymas))] if configurations is not None else []
+    return (
+        [Watch(configurations, to=lambda found: list(kymas), priority=Priority.RETRY)]
+        if configurations is not None
+        else []
+    )
 
 
 def _add_mandatory(parts: _Parts) -> None:

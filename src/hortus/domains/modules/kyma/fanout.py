@@ -3,7 +3,8 @@
 A change of a ModuleReleaseMeta reaches each Kyma after a delay of its own, so that a channel moves over a fleet in
 minutes, not in a moment. The delay follows from the Kyma, the module and the version, and counts from the time of the
 change that the API server recorded: a restart keeps it, and so does a reconcile for another reason. Where a policy
-governs the change, the Kymas ask its rollout at once, which spreads them instead.
+governs the change, the Kymas ask its rollout at once, which spreads them instead. In the queue they come after the
+edits of single Kymas.
 """
 
 from __future__ import annotations
@@ -129,9 +130,9 @@ class DelayedChanges(ABC):
         def on_change(change: Change) -> None:
             for key, delay in self.concerned(change, clock.now()) if not change.initial else ():
                 if delay:
-                    delays.add(key, delay, int(Priority.EVENT))
+                    delays.add(key, delay, int(Priority.RETRY))
                 else:
-                    add(key, int(Priority.EVENT))
+                    add(key, int(Priority.RETRY))
 
         undo = self._releases.subscribe(on_change)
 
