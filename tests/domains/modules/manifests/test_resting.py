@@ -8,6 +8,7 @@ from tests.domains.modules.manifests.world import (
     DEPLOYMENTS,
     HOME,
     MODULES,
+    MOST_RECONCILES,
     ModuleWorld,
     config_map,
     deployment,
@@ -17,7 +18,9 @@ from tests.domains.modules.manifests.world import (
 )
 
 from hortus.domains.modules.manifests.outline import change_matters, outline, owner_of
+from hortus.domains.modules.manifests.readiness import SETTLING
 from hortus.domains.modules.manifests.resting import Resting
+from hortus.domains.modules.manifests.settling import Settling
 from hortus.domains.modules.names import Annotation
 from hortus.domains.modules.types import KYMAS
 from hortus.engine.cache import Change
@@ -238,3 +241,71 @@ def test_only_edits_and_states_of_deployments_matter(changes: dict[str, object],
 def test_the_owner_of_a_deployment_is_its_mark() -> None:
     assert owner_of(outline(reported())) == KEY
     assert owner_of(outline(deployment())) is None
+
+
+# Between the apply and the first availability.
+
+
+async def until_settling(here: ModuleWorld) -> None:
+    """Return when a reconcile reads the Deployment and nothing else of the cluster."""
+    await here.until(lambda obj: operation(obj) == "waiting for resources to become ready")
+    assert here.reconciler is not None
+    for _ in range(MOST_RECONCILES):
+        here.requests.answers.clear()
+        await here.reconciler.reconcile(KEY)
+        if here.requests.answers == [("GET", "remote", "200")]:
+            return
+    raise AssertionError(f"still more than one read: {here.requests.answers}")
+
+
+async def test_a_module_that_waits_for_its_workload_is_not_compared_again(here: ModuleWorld) -> None:
+    await here.manifest(here.layers.push(config_map("one"), config_map("two"), deployment()))
+    async with here.controllers():
+        await until_settling(here)
+        await here.become_available("operator")
+        await here.until(is_ready)
+
+
+async def test_a_deployment_edited_before_it_is_available_is_restored(here: ModuleWorld) -> None:
+    await here.manifest(here.layers.push(config_map("one"), deployment()))
+    async with here.controllers():
+        await until_settling(here)
+        edit = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "evil:1"}]
+        edited = await here.edit(DEPLOYMENTS, "operator", edit)
+        restored = await here.until_inside(
+            DEPLOYMENTS,
+            "operator",
+            until=lambda obj: obj["metadata"]["generation"] > edited["metadata"]["generation"],
+        )
+    assert restored["spec"]["template"]["spec"]["containers"][0]["image"] == "example.org/operator:1.0.0"
+
+
+def test_what_was_applied_is_remembered_until_something_differs() -> None:
+    clock, current = FakeClock(), {PLACE}
+    settling = Settling(clock=clock, watched=lambda place: place in current)
+    manifest: Object = {"metadata": {"uid": "a", "generation": 1, "resourceVersion": "5"}}
+
+    def remembered(manifest: Object = manifest) -> bool:
+        return settling.applied(KEY, manifest) is not None
+
+    def note() -> None:
+        settling.note(KEY, manifest, PLACE, workloads=[deployment()], editions={("uid", "one")})
+        assert remembered({"metadata": {**manifest["metadata"], "resourceVersion": "6"}})
+
+    note()
+    settling.seen(KEY, ("uid", "one"))
+    assert remembered()
+    settling.seen(KEY, ("uid", "two"))
+    assert not remembered()
+    note()
+    settling.seen(KEY, None)
+    assert not remembered()
+    note()
+    assert not remembered({"metadata": {"uid": "a", "generation": 2}})
+    note()
+    current.clear()
+    assert not remembered()
+    current.add(PLACE)
+    note()
+    clock.skip(SETTLING)
+    assert not remembered()

@@ -17,6 +17,7 @@ from hortus.domains.modules.manifests.removal import ModuleRemoval
 from hortus.domains.modules.manifests.rendering import LayerSource, Rendering
 from hortus.domains.modules.manifests.resting import Resting
 from hortus.domains.modules.manifests.secrets import InjectedSecrets
+from hortus.domains.modules.manifests.settling import Settling
 from hortus.domains.modules.manifests.watches import DEPLOYMENTS, MODULE_SELECTOR, ModuleWatches, OwnWatches
 from hortus.domains.modules.metrics import RequeueMetrics
 from hortus.domains.modules.names import Annotation, Label
@@ -72,6 +73,7 @@ def add_controller(
         enforcing=Enforcing(partial(_enforced, TypedCache(Kyma, kymas), configurations), clusters.client),
         removal=ModuleRemoval(installing, clusters, leftovers, settings.manifest),
         resting=_resting(manager, watches, settings),
+        settling=_settling(manager, watches),
         settings=settings.manifest,
         requeues=requeues,
         metrics=metrics,
@@ -111,6 +113,12 @@ def _resting(manager: Manager, watches: ModuleWatches | OwnWatches, settings: Se
     )
     watches.disturbs(resting)
     return resting
+
+
+def _settling(manager: Manager, watches: ModuleWatches | OwnWatches) -> Settling:
+    settling = Settling(clock=manager.clock, watched=watches.is_current)
+    watches.unsettles(settling)
+    return settling
 
 
 def _enforced(kymas: TypedCache[Kyma], configurations: CentralConfigurations, context: ManifestContext) -> Enforced:

@@ -8,10 +8,11 @@ from typing import Any, Final
 import msgspec
 
 from hortus.domains.modules.kinds.manifest import EXTERNAL
+from hortus.domains.modules.manifests.outline import Edition
 from hortus.domains.modules.manifests.synced import SyncedInventory
 from hortus.domains.modules.names import Annotation, CustomResourcePolicy, FieldOwner, Label, State
 from hortus.domains.modules.types import MANIFESTS, InstallSource, Manifest, ManifestSpec, OperationRecord, SyncedObject
-from hortus.engine import Actor, Announcement, ReconcileContext, StepError
+from hortus.engine import Actor, Announcement, ReconcileContext, StepError, Wiring
 from hortus.engine.applysets import DiscoveredKinds
 from hortus.engine.conditions import find_condition, has_condition
 from hortus.engine.outcomes import NEVER
@@ -41,6 +42,11 @@ class ManifestError(StepError):
 
 class ManifestContext(ReconcileContext[Manifest]):
     """One reconcile of one Manifest."""
+
+    def __init__(self, wiring: Wiring[Manifest], raw: Object) -> None:
+        super().__init__(wiring, raw)
+        self.editions: set[Edition] = set()
+        """Those of the Deployments that were observed."""
 
     place: KubeconfigRef
     """The place of the cluster's kubeconfig. Set by the step that connects, like all that follows by its step."""

@@ -30,6 +30,8 @@ from hortus.domains.modules.manifests.observing import Observing
 from hortus.domains.modules.manifests.readiness import SETTLING, worst
 from hortus.domains.modules.manifests.removal import ModuleRemoval
 from hortus.domains.modules.manifests.resting import Resting
+from hortus.domains.modules.manifests.settling import Settling
+from hortus.domains.modules.manifests.transforms import workloads
 from hortus.domains.modules.metrics import RequeueMetrics
 from hortus.domains.modules.names import FieldOwner, Finalizer, Label, State
 from hortus.domains.modules.settings import ManifestSettings
@@ -68,6 +70,7 @@ class ManifestController(KindController[ManifestContext]):
         enforcing: Enforcing,
         removal: ModuleRemoval,
         resting: Resting,
+        settling: Settling,
         settings: ManifestSettings,
         requeues: RequeueMetrics,
         metrics: ManifestMetrics,
@@ -81,6 +84,7 @@ class ManifestController(KindController[ManifestContext]):
         self._observing = Observing(settings.readiness)
         self._removal = removal
         self._resting = resting
+        self._settling = settling
         self._settings = settings
         self._requeues = requeues
         self._metrics = metrics
@@ -91,6 +95,7 @@ class ManifestController(KindController[ManifestContext]):
 
     def steps(self, context: ManifestContext) -> Steps:
         installing = self._installing
+        recalls = self._settling.applied(context.key, context.raw) is not None
         return (
             self._skip,
             self._initialize,
@@ -98,14 +103,10 @@ class ManifestController(KindController[ManifestContext]):
             self._hand_over,
             self._check_parent,
             self._hold,
-            installing.resolve,
-            installing.render,
-            installing.prune,
-            installing.apply,
-            installing.create_resource,
-            installing.hold_resource,
+            *((self._recall,) if recalls else installing.steps),
             self._enforcing.enforce,
             self._observe_workloads,
+            *(() if recalls else (self._note_applied,)),
             installing.note_layer,
             self._finish,
         )
@@ -135,6 +136,7 @@ class ManifestController(KindController[ManifestContext]):
 
     async def gone(self, key: ObjectKey) -> None:
         self._resting.forget(key)
+        self._settling.forget(key)
         self._enforcing.forget(key)
         self._metrics.clear(key)
 
@@ -152,8 +154,8 @@ class ManifestController(KindController[ManifestContext]):
             if find_condition(context.raw, condition) is None:
                 context.condition(condition, "False", reason=REASONS[condition], message=_MISSING[condition])
         if context.state is State.NONE:
+            # Written with the inventory, or with the failure that comes before.
             context.report(State.PROCESSING, "object has an empty state")
-            await context.checkpoint()
 
     async def _connect(self, context: ManifestContext) -> None:
         context.phase = "manifest_client_init"
@@ -189,6 +191,21 @@ class ManifestController(KindController[ManifestContext]):
         context.phase = "manifest_add_finalizer"
         await context.apply_finalizers(Finalizer.MANIFEST, Finalizer.LABEL_REMOVAL)
 
+    async def _recall(self, context: ManifestContext) -> Result | None:
+        """Take the workloads of the last apply; all else is as it left it."""
+        applied = self._settling.applied(context.key, context.raw)
+        if applied is None or applied.place != context.place:
+            self._settling.forget(context.key)
+            return Result(requeue_after=0.0)
+        context.rendered = list(applied.workloads)
+        return None
+
+    async def _note_applied(self, context: ManifestContext) -> None:
+        # Nothing but the watch may end the wait: what is asked from time to time is compared as well.
+        if context.state is State.PROCESSING and self._observing.are_watched(context):
+            found = list(workloads(context.rendered))
+            self._settling.note(context.key, context.raw, context.place, workloads=found, editions=context.editions)
+
     async def _observe_workloads(self, context: ManifestContext) -> None:
         context.phase = "manifest_sync_state"
         states = await self._observing.states(context)
@@ -222,6 +239,7 @@ class ManifestController(KindController[ManifestContext]):
 
     async def _begin_removal(self, context: ManifestContext) -> Result | None:
         self._resting.forget(context.key)
+        self._settling.forget(context.key)
         context.phase = "manifest_client_init"
         if context.is_unmanaged:
             return await self._removal.release(context)
@@ -268,6 +286,7 @@ class ManifestController(KindController[ManifestContext]):
         if context.is_mandatory:
             self._metrics.mandatory(context.key, context.label(Label.MODULE_NAME), context.kyma, context.state)
         if context.settled:
+            self._settling.forget(context.key)
             self._resting.rest(context.key, context.raw, context.place)
 
     # Requeues.

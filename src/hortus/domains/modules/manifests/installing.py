@@ -17,7 +17,7 @@ from hortus.domains.modules.manifests.transforms import BadObject, Transformatio
 from hortus.domains.modules.names import Annotation, FieldOwner, Finalizer, State
 from hortus.domains.modules.settings import Settings
 from hortus.domains.modules.types import InstallSource
-from hortus.engine import Actor, Result, StepError
+from hortus.engine import Actor, Result, StepError, Steps
 from hortus.engine.applysets import ApplyReport, ApplySet, ClusterClient, ObjectAction, UnknownKind
 from hortus.engine.applysets.resources import gvk_of
 from hortus.kube import Clock
@@ -48,6 +48,11 @@ class Installing:
         self._clock = clock
 
     # Steps, in their order.
+
+    @property
+    def steps(self) -> Steps:
+        """The steps after which the cluster holds all objects of the module."""
+        return self.resolve, self.render, self.prune, self.apply, self.create_resource, self.hold_resource
 
     async def resolve(self, context: ManifestContext) -> None:
         """Notes the layer of a Manifest that has none noted yet."""

@@ -6,6 +6,7 @@ from typing import Final
 
 from hortus.domains.modules.manifests.context import ManifestContext
 from hortus.domains.modules.manifests.installing import resource_kind
+from hortus.domains.modules.manifests.outline import edition, outline
 from hortus.domains.modules.manifests.readiness import (
     deployment_state,
     judged,
@@ -54,6 +55,7 @@ class Observing:
         except NotFound:
             return State.ERROR
         if kind is _DEPLOYMENTS:
+            context.editions.add(edition(outline(live)))
             return deployment_state(live, now=context.now)
         return stateful_set_state(live, await _pods(context, live), now=context.now)
 

@@ -16,6 +16,7 @@ from hortus.kube.objects import Object, ObjectKey
 _FACT: Final = "fact"
 _REVISION: Final = "deployment.kubernetes.io/revision"
 """Written by Kubernetes itself at each roll-out."""
+Edition = tuple[str | None, str]
 _owner: Final = by_annotation(Annotation.OWNED_BY)
 
 
@@ -47,6 +48,12 @@ def change_matters(change: Change) -> bool:
     if change.old is None or change.new is None:
         return True
     return bool(change.old[_FACT] != change.new[_FACT])
+
+
+def edition(outlined: Object) -> Edition:
+    """The part of the fact that differs when a Deployment is edited or made again, by whomever."""
+    uid, checksum, _ = outlined[_FACT]
+    return uid, checksum
 
 
 def owner_of(deployment: Object) -> ObjectKey | None:

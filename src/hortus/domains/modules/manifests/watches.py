@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from hortus.domains.modules.clusters import KymaClusters
-from hortus.domains.modules.manifests.outline import change_matters, outline, owner_of
+from hortus.domains.modules.manifests.outline import change_matters, edition, outline, owner_of
 from hortus.domains.modules.manifests.resting import Resting
+from hortus.domains.modules.manifests.settling import Settling
 from hortus.domains.modules.names import ACCESS_KEY, MANAGED_BY_KYMA, Label
 from hortus.domains.modules.types import Kyma
 from hortus.engine import Cache, Change, NotReadable, Selection, Trigger, Watch, by_label, labels_changed, read
@@ -32,11 +33,21 @@ class _ControlWatches:
         self._manifests = manifests
         self._kymas = kymas
         self._resting: Resting | None = None
+        self._settling: Settling | None = None
         manifests.add_index(_KYMA_INDEX, by_label(Label.KYMA_NAME))
 
     def disturbs(self, resting: Resting) -> None:
         """Makes events end the rest of Manifests."""
         self._resting = resting
+
+    def unsettles(self, settling: Settling) -> None:
+        """Makes edits of workloads end the memory of what was applied."""
+        self._settling = settling
+
+    def _matters(self, change: Change) -> bool:
+        if self._settling is not None and change.old is not None and (key := owner_of(change.old)) is not None:
+            self._settling.seen(key, edition(change.new) if change.new is not None else None)
+        return change_matters(change)
 
     def configured_by(self, configurations: Cache | None) -> list[Source]:
         """The sources of central configuration: its objects, and the labels of Kymas by which they are selected."""
@@ -83,7 +94,7 @@ class ModuleWatches(_ControlWatches):
             selection=Selection(DEPLOYMENTS, labels=MODULE_SELECTOR),
             transform=outline,
             to=self._manifest_of,
-            when=change_matters,
+            when=self._matters,
             holds=holds,
         )
 
@@ -105,6 +116,8 @@ class ModuleWatches(_ControlWatches):
     def _cluster_recreated(self, place: KubeconfigRef) -> None:
         """Another cluster answers, which has none of the modules."""
         for key in self._manifests_at(place):
+            if self._settling is not None:
+                self._settling.forget(key)
             self._recreated.fire(key)
 
     # Keys.
@@ -140,7 +153,7 @@ class OwnWatches(_ControlWatches):
     def sources(self) -> list[Source]:
         return [
             Watch(self._kymas, to=self._manifests_of_kyma, when=_listing_changed),
-            Watch(self._deployments, to=self._manifest_of, when=change_matters),
+            Watch(self._deployments, to=self._manifest_of, when=self._matters),
         ]
 
     def _manifest_of(self, deployment: Object) -> Iterable[ObjectKey]:
