@@ -3,7 +3,11 @@
 A whole `hortus up`: the API server with SQLite, the simulated garden with a logical cluster for each Kyma, the
 registry, and the controllers of all domains as a user runs them. This process makes the objects, plays the workloads of
 all clusters (`tests.benchmarks.kymas.workloads`) and observes. In order: installation, rest, a channel move after the
-roll-out delay, edits of Kymas in clusters, a channel move by a RolloutPolicy, a version that is pushed again.
+roll-out delay, edits of Kymas in clusters, a channel move by a RolloutPolicy, a version that is pushed again. During
+both moves users edit Kymas, too.
+
+`--fleet FOLDER` installs the fleet there, or goes on with the one that is there; `--copy` leaves it as it is, so that
+`--only move` and the other phases can each be run from the same state.
 
 Next to the figures stand those of kyma-project/lifecycle-manager by arithmetic (`tests.benchmarks.kymas.arithmetic`).
 """
@@ -16,7 +20,6 @@ import contextlib
 import json
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,9 +28,10 @@ from typing import Any
 import orjson
 import uvloop
 from tests.benchmarks.credentials import cluster
-from tests.benchmarks.fleet import PATIENCE, Figures, _built, _counted, _each, _ready, shoot
+from tests.benchmarks.fleet import PATIENCE, Figures, _built, _counted, _each, _ready, free_port, shoot
 from tests.benchmarks.kymas import arithmetic
-from tests.benchmarks.kymas.catalog import CONTROL, NEW, SYSTEM, kyma, move_channel, publish, push_again
+from tests.benchmarks.kymas.catalog import CONTROL, MODULES, NEW, SYSTEM, kyma, move_channel, publish, push_again
+from tests.benchmarks.kymas.keeping import Place, place_of
 from tests.benchmarks.kymas.workloads import PlayedWorkloads, cluster_path
 from tests.benchmarks.metering.processes import (
     Meters,
@@ -51,7 +55,7 @@ from hortus.kube.objects import Object
 from hortus.simulation.garden.kinds import SHOOTS
 
 _ROOT = Path(__file__).resolve().parents[2]
-EDITS_A_SECOND = 5.0
+PHASES = ("install", "rest", "move", "edit", "govern", "push")
 POLICY: Object = {
     "apiVersion": ROLLOUT_POLICIES.api_version,
     "kind": "RolloutPolicy",
@@ -66,8 +70,9 @@ POLICY: Object = {
 class Benchmark:
     """One fleet and its figures."""
 
-    def __init__(self, state: StateDirectory, clients: tuple[Client, Client], count: int, options: Any) -> None:
-        self.state = state
+    def __init__(self, place: Place, clients: tuple[Client, Client], count: int, options: Any) -> None:
+        self.place = place
+        self.state = state = StateDirectory(place.folder / "state")
         self.client, self.everywhere = clients
         self.count = count
         self.options = options
@@ -79,16 +84,18 @@ class Benchmark:
         return f"bench-{number}"
 
     async def run(self) -> dict[str, Figures]:
-        await self.clusters()
-        await publish(self.client, self.state.path)
+        installed = self.place.kept is not None
+        if not installed:
+            await self.clusters()
+            await publish(self.client, self.state.path)
         async with self.workloads.running():
-            for phase in (self.install, self.rest, self.move, self.edit, self.govern, self.push):
-                name = phase.__name__
-                if name in self.options.skip:
-                    continue
+            for name in ("restart" if installed else "install", *self.options.phases):
                 load = os.getloadavg()[0]
-                self.found[name] = {**await phase(), "load_before": load, "load_after": os.getloadavg()[0]}
+                figures: Figures = await getattr(self, name)()
+                self.found[name] = {**figures, "load_before": load, "load_after": os.getloadavg()[0]}
                 print(name, json.dumps(_rounded(self.found[name])), flush=True)
+                if name == "install":
+                    self.place.keep(port=self.options.port, kymas=self.count)
         objects = (2 * 7 + 3 * 6) / 5
         self.found["lifecycle-manager"] = arithmetic.lifecycle_manager(
             self.count, modules=5, catalog=10, objects=objects
@@ -170,6 +177,14 @@ class Benchmark:
     def _each_kyma(self, before: Sample, after: Sample) -> Figures:
         return {f"{name}_cpu_ms_per_kyma": used / self.count * 1000 for name, used in spent(before, after).items()}
 
+    async def restart(self) -> Figures:
+        """All processes have begun again with a fleet that is installed: each object is compared once."""
+        before, began = await self.meters.sample(), time.monotonic()
+        await self.workloads.until(self.count * 5)
+        await self.settled(10.0)
+        wall, after = time.monotonic() - began, await self.meters.sample()
+        return {"seconds": wall, **self._each_kyma(before, after), **await self._reach_rest(before)}
+
     async def rest(self) -> Figures:
         before, began = await self.meters.sample(), time.monotonic()
         await asyncio.sleep(self.options.rest)
@@ -185,11 +200,12 @@ class Benchmark:
         }
 
     async def move(self) -> Figures:
-        return await self._moved("charlie", self.options.delay)
+        return await self._moved("charlie", self.options.delay, edited="bravo")
 
-    async def _moved(self, module: str, delay: float) -> Figures:
+    async def _moved(self, module: str, delay: float, *, edited: str) -> Figures:
         before, began, seen = await self.meters.sample(), time.monotonic(), self.workloads.writes
         await move_channel(self.client, module, NEW)
+        late = await self._edited(edited)
         async with asyncio.timeout(delay + self.options.patience):
             await self.workloads.until(self.count, module=module, version=NEW)
         wall, after = time.monotonic() - began, await self.meters.sample()
@@ -199,6 +215,7 @@ class Benchmark:
         )
         return {
             "seconds": wall,
+            **late,
             **percentiles(list(got.values()), "manifest_written"),
             **percentiles([ready[name] - got[name] for name in ready], "written_to_ready"),
             **self._each_kyma(before, after),
@@ -208,41 +225,43 @@ class Benchmark:
         }
 
     async def edit(self) -> Figures:
-        """A user's edit in each cluster, so many a second: another channel for a module, which its Manifest shows."""
-        before, sent = await self.meters.sample(), {}
-        known = set(self.workloads.channels)
-        body = orjson.dumps([{"op": "add", "path": "/spec/modules/0/channel", "value": "fast"}])
-        began = time.monotonic()
+        before = await self.meters.sample()
+        late = await self._edited("alpha")
+        after = await self.meters.sample()
+        return {**late, **self._each_kyma(before, after), **await self._reach_rest(before)}
+
+    async def _edited(self, module: str) -> Figures:
+        """A user's edits, so many a second: another channel for a module, which its Manifest shows."""
+        count, rate = min(self.count, self.options.edits), self.options.edit_rate
+        sent: dict[str, float] = {}
+        body = orjson.dumps([{"op": "add", "path": f"/spec/modules/{MODULES.index(module)}/channel", "value": "fast"}])
+        began, every = time.monotonic(), self.count // count
 
         async def one(number: int) -> None:
-            name = self.name(number)
-            await asyncio.sleep(max(0.0, began + number / EDITS_A_SECOND - time.monotonic()))
+            name = self.name(number * every)
+            await asyncio.sleep(max(0.0, began + number / rate - time.monotonic()))
             path = f"{cluster_path(name)}{KYMAS.path(SYSTEM)}/default"
             sent[name] = time.monotonic()
             await self.everywhere.request("PATCH", path, body, content_type="application/json-patch+json")
 
-        await _each(self.count, one)
+        await _each(count, one)
         deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            arrived = {key[0]: at for key, at in self.workloads.channels.items() if key not in known}
-            if len(arrived) == self.count:
-                break
+        late: list[float] = []
+        while time.monotonic() < deadline and len(late) < count:
             await asyncio.sleep(0.2)
-        after = await self.meters.sample()
-        late = [arrived[name] - at for name, at in sent.items() if name in arrived]
+            arrived = self.workloads.channels
+            late = [arrived[key] - at for name, at in sent.items() if (key := (name, module, "fast")) in arrived]
         return {
             "edits": float(len(sent)),
-            "edits_a_second": EDITS_A_SECOND,
-            "lost": float(self.count - len(late)),
+            "edits_a_second": rate,
+            "edits_lost": float(count - len(late)),
             **percentiles(late, "edit_to_manifest"),
-            **self._each_kyma(before, after),
-            **await self._reach_rest(before),
         }
 
     async def govern(self) -> Figures:
         await self.client.create(ROLLOUT_POLICIES, POLICY)
         await self.settled()
-        return await self._moved("delta", self.options.delay)
+        return await self._moved("delta", self.options.delay, edited="echo")
 
     async def push(self) -> Figures:
         """Another content under the version of `echo` that all clusters have."""
@@ -288,12 +307,13 @@ def _config(options: Any) -> str:
     )
 
 
-async def measure(state: StateDirectory, count: int, options: Any) -> dict[str, Figures]:
+async def measure(place: Place, count: int, options: Any) -> dict[str, Figures]:
+    state = StateDirectory(place.folder / "state")
     async with (
         Client.from_kubeconfig(state.kubeconfig) as client,
         Client.from_kubeconfig(state.simulation_kubeconfig) as everywhere,
     ):
-        return await Benchmark(state, (client, everywhere), count, options).run()
+        return await Benchmark(place, (client, everywhere), count, options).run()
 
 
 def run(words: Sequence[str] = ()) -> dict[str, Figures]:
@@ -308,13 +328,21 @@ def run(words: Sequence[str] = ()) -> dict[str, Figures]:
     parser.add_argument("--flags", default="", help="further flags of the controllers, as in the configuration file")
     parser.add_argument("--calls", action="store_true", help="print the calls of each phase by kind")
     parser.add_argument("--patience", type=float, default=3600.0, help="seconds until a phase is given up")
+    parser.add_argument("--fleet", type=Path, help="a folder that keeps the fleet, or has one from before")
+    parser.add_argument("--copy", action="store_true", help="run on a copy of the fleet")
+    parser.add_argument("--only", action="append", default=[], help="a phase to run after the installation, no other")
+    parser.add_argument("--edits", type=int, default=500, help="the most edits of users in a phase")
+    parser.add_argument("--edit-rate", type=float, default=5.0, help="edits a second")
     options = parser.parse_args(words)
-    with tempfile.TemporaryDirectory(dir=_ROOT, prefix=".bench-") as scratch:
-        folder = Path(scratch)
-        config = folder / "up.yaml"
+    chosen = options.only or PHASES[1:]
+    options.phases = [phase for phase in PHASES[1:] if phase in chosen and phase not in options.skip]
+    with place_of(options.fleet, copied=options.copy, scratch=_ROOT) as place:
+        kept = place.kept
+        options.port = kept.port if kept is not None else free_port()
+        config = place.folder / "up.yaml"
         config.write_text(_config(options))
-        with running(folder, config):
-            return uvloop.run(measure(StateDirectory(folder / "state"), options.kymas, options))
+        with running(place.folder, config, port=options.port):
+            return uvloop.run(measure(place, kept.kymas if kept is not None else options.kymas, options))
 
 
 if __name__ == "__main__":
