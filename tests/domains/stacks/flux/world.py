@@ -27,6 +27,10 @@ class FluxWorld:
     def __init__(self, here: AddonWorld) -> None:
         self.here = here
         self.flux = FluxDouble(here.client, here.inside)
+        self.requests = here.requests
+        self.controllers = here.controllers
+        self.before: dict[str, str] = {}
+        """The objects of the addons before the work of a test."""
 
     async def choose(self, who: str | None, name: str = "shop") -> None:
         """The owner of a Cluster chooses who applies its addons."""
