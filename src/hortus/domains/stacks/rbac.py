@@ -23,7 +23,7 @@ from hortus.engine.rbac import Permission
 
 _READ: Final = ("get", "list", "watch")
 _ALL: Final = (*_READ, "create", "update", "patch", "delete")
-_HANDED: Final = (*_READ, "create", "patch", "delete")
+_HANDED: Final = ("list", "watch", "create", "patch", "delete")
 _STATUS: Final = tuple(f"{one.plural}/status" for one in (CLUSTER_STACKS, CLUSTER_STACK_RELEASES, CLUSTER_ADDONS))
 
 CONTROL: tuple[Permission, ...] = (
