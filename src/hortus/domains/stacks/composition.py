@@ -21,7 +21,7 @@ from hortus.domains.stacks.metrics import RenderMetrics
 from hortus.domains.stacks.openstack.composition import add_openstack
 from hortus.domains.stacks.openstack.settings import openstack_settings
 from hortus.domains.stacks.releases import Library, open_library
-from hortus.domains.stacks.serving import add_https_server
+from hortus.domains.stacks.serving import add_webhook
 from hortus.engine import EventRecorder
 from hortus.render.helm import BuiltinRenderer, ChartRenderer
 
@@ -55,7 +55,7 @@ def add_to(process: ProcessContext) -> None:
     )
     if settings.webhook is not None:
         reviews = AdmissionReviews(ServerLookups(client, namespace))
-        add_https_server(manager, "webhook", settings.webhook, settings.webhook_folder, reviews.routes)
+        add_webhook(manager, settings.webhook, settings.webhook_folder, reviews.routes)
     charts = _charts(process.values, hooking, releases=library, renderer=renderer)
     add_addons(
         manager,

@@ -1,93 +1,137 @@
-"""An HTTPS server whose certificate is mounted from a Secret, as cert-manager writes it: tls.crt and tls.key."""
+"""The HTTPS server of the admission webhook and of runtime hooks; every replica serves, leader or not.
+
+A server listens from the moment at which it has a certificate, and shows a renewed one from the next handshake on. The
+certificate comes from a controller, or from the files tls.crt and tls.key that cert-manager's Secret is mounted as.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import structlog
 from aiohttp import web
 
+from hortus.domains.stacks.hooks.certificates import ServingPair, pair_in
 from hortus.engine import Manager
 from hortus.engine.files import FileWatch
 from hortus.engine.health import CANNOT_LISTEN, Address
-from hortus.kube.secret import Secret
 from hortus.kube.tls import identify, server_context
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _CERTIFICATE: Final = "tls.crt"
-_KEY: Final = "tls.key"
-_LARGEST: Final = 4 << 20
-"""Bytes of a request: two objects of the size that etcd allows, and some more."""
+_LARGEST: Final = 8 << 20
+"""Bytes of a request, which holds two objects at most; the API server stores none above 3 MiB."""
 
 
 class HttpsServer:
-    """Serves POST requests by path. A certificate that is renewed is shown from the next handshake on."""
+    """Serves POST requests by path, and GET requests by the paths of `reads`."""
 
-    def __init__(self, name: str, address: Address, folder: Path, routes: Mapping[str, Handler]) -> None:
-        """`name` stands in logs, `folder` has the certificate."""
+    def __init__(
+        self,
+        name: str,
+        address: Address,
+        routes: Mapping[str, Handler],
+        *,
+        reads: Mapping[str, Handler] = MappingProxyType({}),
+        shown: Callable[[ServingPair], None] | None = None,
+    ) -> None:
+        """`name` stands in logs; `shown` is called with each certificate from its first handshake on."""
         self._name = name
         self._address = address
-        self._folder = folder
         self._routes = routes
+        self._reads = reads
+        self._shown = shown
         self._context: ssl.SSLContext | None = None
-        self._runner: web.AppRunner | None = None
-        self.port = address.port
-        """The port that it listens on."""
+        self._identified = asyncio.Event()
+        self.port = 0
+        """The port that it listens on; 0 before."""
 
-    async def start(self) -> None:
-        """Listen. Raises OSError, also for an address that is taken, and ValueError for a bad certificate."""
-        certificate, key = self._pair()
-        self._context = server_context(certificate=certificate, key=key)
+    def identify(self, pair: ServingPair) -> None:
+        """Show this certificate from the next handshake on. Raises ValueError, and then shows the former."""
+        context = server_context(certificate=pair.certificate, key=pair.key)
+        if self._context is None:
+            self._context = context
+        else:
+            identify(self._context, pair.certificate, pair.key)
+        if self._shown is not None:
+            self._shown(pair)
+        self._identified.set()
+
+    async def run(self) -> None:
+        """Serve until cancelled. Raises OSError that names the address when it is taken."""
+        await self._identified.wait()
         app = web.Application(client_max_size=_LARGEST)
         for path, handler in self._routes.items():
             app.router.add_post(path, handler)
+        for path, handler in self._reads.items():
+            app.router.add_get(path, handler)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         try:
-            await web.TCPSite(runner, self._address.host, self._address.port, ssl_context=self._context).start()
-        except OSError as error:
+            await self._listen(runner)
+            await asyncio.get_running_loop().create_future()
+        finally:
+            self.port = 0
             await runner.cleanup()
-            raise OSError(error.errno, f"{CANNOT_LISTEN} {self._address}: {error.strerror}") from error
-        self._runner = runner
-        self.port = runner.addresses[0][1]
-        _log.info("serving", server=self._name, port=self.port)
 
-    async def stop(self) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+    async def _listen(self, runner: web.AppRunner) -> None:
+        site = web.TCPSite(runner, self._address.host, self._address.port, ssl_context=self._context)
+        try:
+            await site.start()
+        except OSError as error:
+            raise OSError(error.errno, f"{CANNOT_LISTEN} {self._address}: {error.strerror}") from error
+        self.port = runner.addresses[0][1]
+        _log.info("serving", server=self._name, address=str(self._address), port=self.port)
+
+
+class MountedCertificate:
+    """The certificate of a server in the files of a folder."""
+
+    def __init__(self, folder: Path, server: HttpsServer) -> None:
+        self._folder = folder
+        self._server = server
+
+    def show(self) -> None:
+        """Let the server show what is in the folder now. Raises OSError, ValueError."""
+        pair = pair_in(self._folder)
+        if pair is not None:
+            self._server.identify(pair)
 
     def refresh(self) -> None:
-        """Show the certificate that is in the folder now; one that cannot be used leaves the former in place."""
-        if self._context is None:
-            return
+        """The same, but a certificate that cannot be used leaves the former in place."""
         try:
-            certificate, key = self._pair()
-            server_context(certificate=certificate, key=key)  # a pair that does not fit would leave us without any
-            identify(self._context, certificate, key)
+            self.show()
         except (OSError, ValueError) as error:
-            _log.warning("the certificate cannot be used, the former stays in use", server=self._name, error=str(error))
+            _log.warning("the certificate cannot be used, the former stays in use", error=str(error))
 
-    def _pair(self) -> tuple[bytes, Secret]:
-        return (
-            (self._folder / _CERTIFICATE).read_bytes(),
-            Secret((self._folder / _KEY).read_bytes().decode("ascii", "replace")),
-        )
+    async def follow(self) -> None:
+        """Show each new certificate until cancelled."""
+        await FileWatch(self._folder / _CERTIFICATE, self.refresh).run()
 
 
-def add_https_server(
-    manager: Manager, name: str, address: Address, folder: Path, routes: Mapping[str, Handler]
-) -> HttpsServer | None:
-    """Serve on every replica, leader or not. Without a certificate in `folder` nothing is served, and None returned."""
-    if not (folder / _CERTIFICATE).exists():
-        _log.info("not serving, since there is no certificate", server=name, folder=str(folder))
-        return None
-    server = HttpsServer(name, address, folder, routes)
-    manager.add_server(server)
-    manager.add(f"{name} certificate", FileWatch(folder / _CERTIFICATE, server.refresh).run, leader_only=False)
-    return server
+def is_mounted(folder: Path) -> bool:
+    """Reports whether a folder holds a certificate and its key."""
+    return pair_in(folder) is not None
+
+
+def add_mounted(manager: Manager, name: str, server: HttpsServer, folder: Path) -> None:
+    """Add a server whose certificate is in `folder`. Raises OSError, ValueError for one that cannot be used."""
+    certificate = MountedCertificate(folder, server)
+    certificate.show()
+    manager.add(name, server.run, leader_only=False)
+    manager.add(f"{name} certificate", certificate.follow, leader_only=False)
+
+
+def add_webhook(manager: Manager, address: Address, folder: Path, routes: Mapping[str, Handler]) -> None:
+    """Serve the admission webhook; without a certificate in `folder` it is not served."""
+    if not is_mounted(folder):
+        _log.info("the webhook is not served, since there is no certificate", folder=str(folder))
+        return
+    add_mounted(manager, "webhook", HttpsServer("webhook", address, routes), folder)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from hortus.domains.stacks.variables import RemoteVariables, remote_variables
 from hortus.engine.flags import Flag, FlagError
 
 if TYPE_CHECKING:
@@ -71,20 +72,15 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True):
     local: bool
     folder: str
     github_url: str
-    owner: str
-    repository: str
-    git_token: str
-    oci_repository: str
-    """With the registry's host; http:// before it allows plain HTTP."""
-    oci_token: str
-    oci_username: str
-    oci_password: str
+    variables: RemoteVariables
+    """Those of the environment, with the repository that the flags name."""
 
     def missing(self) -> str:
         """The variable of the environment without which the source cannot be used; empty when there is none."""
-        needed = {"OCI_REPOSITORY": self.oci_repository}
+        needed = {"OCI_REPOSITORY": self.variables.oci_repository}
         if self.source == "github":
-            needed = {"GIT_ORG_NAME": self.owner, "GIT_REPOSITORY_NAME": self.repository}
+            given = self.variables
+            needed = {"GIT_ORG_NAME": given.git_org_name, "GIT_REPOSITORY_NAME": given.git_repository_name}
         return next((name for name, value in needed.items() if not value), "")
 
     def __repr__(self) -> str:
@@ -109,7 +105,8 @@ def from_flags(values: Mapping[str, Any], given: Mapping[str, str] = os.environ)
     """The choices that flags and environment make. Raises FlagError."""
     if values["source"] not in _SOURCES:
         raise FlagError(f"flag --source is {values['source']!r}; it must be github or oci")
-    provider = given.get("GIT_PROVIDER", "github")
+    variables = remote_variables(given)
+    provider = variables.git_provider
     if values["source"] == "github" and provider != "github" and not values["local"]:
         raise FlagError(f"environment variable GIT_PROVIDER is {provider!r}; only github is supported")
     for name in ("clusterstack-concurrency", "clusterstackrelease-concurrency"):
@@ -129,7 +126,7 @@ def from_flags(values: Mapping[str, Any], given: Mapping[str, str] = os.environ)
     except ValueError as error:
         raise FlagError(f"flag --webhook-bind-address: {error}") from None
     return Settings(
-        source=_source(values, given),
+        source=_source(values, variables),
         namespace=values["namespace"],
         webhook=webhook,
         webhook_folder=Path(values["webhook-cert-dir"]),
@@ -140,20 +137,17 @@ def from_flags(values: Mapping[str, Any], given: Mapping[str, str] = os.environ)
     )
 
 
-def _source(values: Mapping[str, Any], given: Mapping[str, str]) -> SourceSettings:
+def _source(values: Mapping[str, Any], variables: RemoteVariables) -> SourceSettings:
     chosen = values["release-repository"]
-    owner, _, repository = chosen.partition("/")
-    github = values["source"] == "github"
+    if chosen and values["source"] == "github":
+        owner, _, name = chosen.partition("/")
+        variables = msgspec.structs.replace(variables, git_org_name=owner, git_repository_name=name)
+    elif chosen:
+        variables = msgspec.structs.replace(variables, oci_repository=chosen)
     return SourceSettings(
         source=values["source"],
         local=values["local"],
         folder=values["release-dir"],
         github_url=values["github-url"],
-        owner=owner if chosen and github else given.get("GIT_ORG_NAME", ""),
-        repository=repository if chosen and github else given.get("GIT_REPOSITORY_NAME", ""),
-        git_token=given.get("GIT_ACCESS_TOKEN", ""),
-        oci_repository=chosen if chosen and not github else given.get("OCI_REPOSITORY", ""),
-        oci_token=given.get("OCI_ACCESS_TOKEN", ""),
-        oci_username=given.get("OCI_USERNAME", ""),
-        oci_password=given.get("OCI_PASSWORD", ""),
+        variables=variables,
     )

@@ -19,8 +19,8 @@ from hortus.domains.stacks.capi import CLUSTERS
 from hortus.domains.stacks.flux.registry import ChartRegistry
 from hortus.domains.stacks.flux.settings import OFF
 from hortus.domains.stacks.hooks.certificates import ServingPair
+from hortus.domains.stacks.hooks.composition import hook_server
 from hortus.domains.stacks.hooks.handling import HookHandler
-from hortus.domains.stacks.hooks.server import HookServer
 from hortus.domains.stacks.releases.library import LocalLibrary
 from hortus.domains.stacks.releases.stores import ReleaseFolder
 from hortus.domains.stacks.types import CLUSTER_ADDONS, ClusterAddon
@@ -118,7 +118,7 @@ class AddonWorld:
             return None
         charts = ChartRegistry(f"127.0.0.1:{self.port}", releases=releases, rendering=AddonRendering(self.renderer))
         handler = HookHandler(client, releases=releases, clock=self.clock)
-        server = HookServer(Address("127.0.0.1", self.port), handler, charts)
+        server = hook_server(Address("127.0.0.1", self.port), handler, charts)
         server.identify(self.pair)
         manager.add("runtime hooks", server.run, leader_only=False)
         return charts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,11 +13,12 @@ import orjson
 import pytest
 from tests.apiserver.admission.scripted import scripted_webhook
 from tests.domains.stacks.catalog.world import CLUSTERS, HOME, TEAM, CatalogWorld, catalog_world
+from tests.waiting import until
 
 from hortus.domains.stacks.admission.lookups import ServerLookups
 from hortus.domains.stacks.admission.reviews import CLUSTER_PATH, RELEASE_PATH, STACK_PATH, AdmissionReviews
 from hortus.domains.stacks.hooks.certificates import ServingPair, self_signed
-from hortus.domains.stacks.serving import HttpsServer
+from hortus.domains.stacks.serving import HttpsServer, MountedCertificate
 from hortus.domains.stacks.types import CLUSTER_STACK_RELEASES, CLUSTER_STACKS
 from hortus.engine.health import Address
 from hortus.kube import Client, PatchKind, Resource, yaml
@@ -57,9 +59,10 @@ def write(folder: Path, made: ServingPair) -> None:
 class Served:
     """A world whose API server calls the webhook."""
 
-    def __init__(self, world: CatalogWorld, server: HttpsServer, folder: Path) -> None:
+    def __init__(self, world: CatalogWorld, server: HttpsServer, certificate: MountedCertificate, folder: Path) -> None:
         self.world = world
         self.server = server
+        self.certificate = certificate
         self.folder = folder
 
 
@@ -69,12 +72,14 @@ async def served(server: TestServer, tmp_path: Path) -> AsyncIterator[Served]:
         made = pair()
         write(tmp_path, made)
         reviews = AdmissionReviews(ServerLookups(world.client, ""))
-        https = HttpsServer("webhook", Address("127.0.0.1", 0), tmp_path, reviews.routes)
-        await https.start()
-        try:
-            yield Served(world, https, tmp_path)
-        finally:
-            await https.stop()
+        https = HttpsServer("webhook", Address("127.0.0.1", 0), reviews.routes)
+        certificate = MountedCertificate(tmp_path, https)
+        certificate.show()
+        serving = asyncio.create_task(https.run())
+        await until(lambda: https.port)
+        yield Served(world, https, certificate, tmp_path)
+        serving.cancel()
+        await asyncio.wait((serving,))
 
 
 @pytest.fixture
@@ -188,9 +193,9 @@ async def test_a_renewed_certificate_is_shown_and_a_broken_one_is_not(here: Serv
     }
     good = (here.folder / "tls.crt").read_bytes()
     (here.folder / "tls.crt").write_bytes(b"broken")
-    here.server.refresh()
+    here.certificate.refresh()
     (here.folder / "tls.crt").write_bytes(good)
     assert (await ask(here, CLUSTER_PATH, body))["response"]["allowed"]
     write(here.folder, pair())
-    here.server.refresh()
+    here.certificate.refresh()
     assert (await ask(here, CLUSTER_PATH, body))["response"]["allowed"]

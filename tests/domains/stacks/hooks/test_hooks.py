@@ -16,9 +16,9 @@ from hortus.cli.up.session import free_port
 from hortus.domains.stacks.hooks.certificates import SECRET, ServingPair, is_due, pair_of, self_signed
 from hortus.domains.stacks.hooks.composition import add_hooks
 from hortus.domains.stacks.hooks.registration import EXTENSION_CONFIGS, HookEndpoint, read_pair
-from hortus.domains.stacks.hooks.server import HookServer
 from hortus.domains.stacks.releases.library import LocalLibrary
 from hortus.domains.stacks.releases.stores import ReleaseFolder
+from hortus.domains.stacks.serving import HttpsServer
 from hortus.domains.stacks.types import CLUSTER_ADDONS
 from hortus.engine import Manager
 from hortus.engine.health import Address
@@ -40,7 +40,7 @@ INITIALIZED = "/aftercontrolplaneinitialized/after-control-plane-initialized"
 class HookWorld:
     """A hook server next to a management cluster."""
 
-    def __init__(self, addons: AddonWorld, server: HookServer, ca: bytes) -> None:
+    def __init__(self, addons: AddonWorld, server: HttpsServer, ca: bytes) -> None:
         self.addons = addons
         self.server = server
         self.ca = ca

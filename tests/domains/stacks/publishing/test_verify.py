@@ -17,6 +17,8 @@ from hortus.render.archive import File, Tree, pack_tgz, read_archive
 
 Files = dict[str, bytes]
 CLASS, ADDON = "docker-ferrol-1-27-cluster-class-v1.tgz", "docker-ferrol-1-27-cluster-addon-v1.tgz"
+GATE = {"key": "gate", "apiVersion": "v1", "kind": "ConfigMap", "name": "gate", "namespace": "default"}
+UNKNOWN = "objects[].key names these variables: gate"
 
 
 def _files(folder: StackFolder) -> Files:
@@ -91,6 +93,34 @@ def test_each_fault_of_stages_is_named(folder: StackFolder, old: str, new: str, 
     assert verify(NAME, files).problems == ()
     files["clusteraddon.yaml"] = files["clusteraddon.yaml"].replace(old.encode(), new.encode())
     assert any(problem in found for found in verify(NAME, files).problems), verify(NAME, files).problems
+
+
+@pytest.mark.parametrize(
+    ("side", "condition", "problem"),
+    [
+        ("waitForPreCondition", {"conditions": "gate.data ==", "objects": [GATE]}, "conditions: 'gate.data =='"),
+        (
+            "waitForPostCondition",
+            {"conditions": "door.data", "objects": [GATE]},
+            "objects[].key names these variables: gate",
+        ),
+        ("waitForPostCondition", {"conditions": "'yes'"}, "conditions: \"'yes'\""),
+        ("waitForPreCondition", {"conditions": "true", "timeout": "soon"}, "timeout: "),
+        ("waitForPreCondition", {"conditions": "true", "objects": [{**GATE, "key": "a-b"}]}, "objects[0].key: 'a-b'"),
+    ],
+)
+def test_a_condition_that_does_not_compile_is_named(
+    folder: StackFolder, side: str, condition: dict[str, object], problem: str
+) -> None:
+    folder.stage()
+    files = _files(folder)
+    stage = {"name": "cni", "action": "apply", side: {"conditions": "has(gate.data)", "objects": [GATE]}}
+    files["clusteraddon.yaml"] = orjson.dumps({"addonStages": {"BeforeClusterUpgrade": [stage]}})
+    assert verify(NAME, files).problems == ()
+    files["clusteraddon.yaml"] = orjson.dumps({"addonStages": {"BeforeClusterUpgrade": [{**stage, side: condition}]}})
+    (found,) = verify(NAME, files).problems
+    assert found.startswith(f"clusteraddon.yaml: addonStages.BeforeClusterUpgrade[0].{side}.")
+    assert problem in found
 
 
 def test_an_addon_archive_that_leaves_its_folder_is_refused(folder: StackFolder) -> None:

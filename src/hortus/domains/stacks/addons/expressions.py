@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hortus.domains.stacks.addons.config import StageCondition, StageObject
 from hortus.domains.stacks.addons.reasons import CelReason
@@ -12,6 +12,9 @@ from hortus.engine.applysets import DiscoveredKinds, UnknownKind
 from hortus.kube import Client
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import GroupVersionKind, Object
+
+if TYPE_CHECKING:
+    from hortus.schema.cel.program import Program
 
 _UNDECLARED: Final = re.compile(r"undeclared reference to '([^']+)'")
 
@@ -27,17 +30,17 @@ class NotYet(Exception):
 
 async def check(condition: StageCondition, client: Client, kinds: DiscoveredKinds, *, otherwise: CelReason) -> None:
     """Raises NotYet, with the reason `otherwise` where the expression is false; KubeError."""
-    from hortus.schema.cel.program import compile_expression
-
-    program = _compiled(condition, compile_expression)
+    program = compiled(condition)
     variables = {one.key: await _live(one, client, kinds) for one in condition.objects}
     holds = _evaluated(program, variables, condition)
     if holds is not True:
         raise NotYet(f"{condition.conditions!r} is {str(holds).lower()}", otherwise)
 
 
-def _compiled(condition: StageCondition, compile_expression: Any) -> Any:
+def compiled(condition: StageCondition) -> Program:
+    """The expression of a condition. Raises NotYet for one that can never hold."""
     from hortus.schema.cel import CompileError
+    from hortus.schema.cel.program import compile_expression
 
     variables = {one.key: "map" for one in condition.objects}
     try:
@@ -54,7 +57,7 @@ def _compiled(condition: StageCondition, compile_expression: Any) -> Any:
         raise NotYet(message, CelReason.NOT_COMPILED, Severity.ERROR) from None
 
 
-def _evaluated(program: Any, variables: dict[str, Object], condition: StageCondition) -> object:
+def _evaluated(program: Program, variables: dict[str, Object], condition: StageCondition) -> object:
     from hortus.schema.cel import CelError
 
     try:

@@ -11,7 +11,14 @@ import asyncio
 from typing import Any, Final
 
 from hortus.kube.objects import Object
-from hortus.render.gotemplate import Limits, TemplateError, read_values, refused_function, text_templates
+from hortus.render.gotemplate import (
+    Limits,
+    TemplateError,
+    check_template,
+    read_values,
+    refused_function,
+    text_templates,
+)
 
 LIMITS: Final = Limits(output=4 << 20, steps=1_000_000, depth=100, seconds=5.0, text=1 << 20)
 """Bounds on one template; those of real stacks write a few kilobytes."""
@@ -25,6 +32,15 @@ class ValuesError(ValueError):
 async def templated_values(template: bytes, data: Object, *, file: str) -> dict[str, Any]:
     """The values that a template gives. Raises ValuesError."""
     return await asyncio.to_thread(_values, template, data, file)
+
+
+def check_values_template(template: bytes, *, file: str) -> None:
+    """Raises ValuesError for a template that cannot be parsed or calls a function that is refused."""
+    text = _text(template, file)
+    try:
+        check_template(file, text)
+    except TemplateError as error:
+        raise _unusable(error) from None
 
 
 def _values(template: bytes, data: Object, file: str) -> dict[str, Any]:
@@ -43,21 +59,26 @@ def _values(template: bytes, data: Object, file: str) -> dict[str, Any]:
 
 
 def _executed(template: bytes, data: Object, file: str) -> str:
-    try:
-        text = template.decode()
-    except UnicodeDecodeError:
-        raise ValuesError(f"{file}: it is not UTF-8 text") from None
+    text = _text(template, file)
     templates = text_templates()
     try:
         templates.add(file, text)
         return templates.execute(file, data, limits=LIMITS)
     except TemplateError as error:
-        raise ValuesError(f"{error}{_advice(str(error))}") from None
+        raise _unusable(error) from None
 
 
-def _advice(problem: str) -> str:
-    refused = refused_function(problem)
-    return f": {refused} is refused, since it reads the process or the network of the operator" if refused else ""
+def _text(template: bytes, file: str) -> str:
+    try:
+        return template.decode()
+    except UnicodeDecodeError:
+        raise ValuesError(f"{file}: is not UTF-8; write it again as text") from None
+
+
+def _unusable(error: TemplateError) -> ValuesError:
+    refused = refused_function(str(error))
+    advice = f": {refused} is refused, since it reads the process or the network of the operator" if refused else ""
+    return ValuesError(f"{error}{advice}")
 
 
 def _read(text: str, file: str) -> Any:

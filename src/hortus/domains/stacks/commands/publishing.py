@@ -173,7 +173,8 @@ def _built(stack: StackSource, request: _Request) -> BuiltStack:
 
 async def _stable(stack: StackSource, remote: str) -> BuiltStack:
     from hortus.domains.stacks.publishing.creating import build_stable
-    from hortus.domains.stacks.publishing.remotes import open_remote, remote_variables
+    from hortus.domains.stacks.publishing.remotes import open_remote
+    from hortus.domains.stacks.variables import remote_variables
 
     async with open_remote(remote, remote_variables(os.environ)) as opened:
         found = await build_stable(stack, opened)
@@ -184,7 +185,8 @@ async def _stable(stack: StackSource, remote: str) -> BuiltStack:
 
 
 async def _downloaded(release: str, remote: str) -> dict[str, bytes]:
-    from hortus.domains.stacks.publishing.remotes import open_remote, remote_variables
+    from hortus.domains.stacks.publishing.remotes import open_remote
+    from hortus.domains.stacks.variables import remote_variables
 
     async with open_remote(remote, remote_variables(os.environ)) as opened:
         return await opened.files(release)
@@ -194,7 +196,8 @@ def _publish(folder: Path) -> None:
     from hortus.domains.stacks.names import BadName, parse_tag
     from hortus.domains.stacks.publishing.creating import PublishedRelease, publish
     from hortus.domains.stacks.publishing.folders import read_release
-    from hortus.domains.stacks.publishing.remotes import open_oci, remote_variables
+    from hortus.domains.stacks.publishing.remotes import open_oci
+    from hortus.domains.stacks.variables import remote_variables
 
     async def push() -> PublishedRelease:
         async with open_oci(remote_variables(os.environ), writing=True) as remote:

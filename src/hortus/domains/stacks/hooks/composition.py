@@ -7,11 +7,11 @@ from typing import Final
 
 from hortus.domains.stacks.addons.rendering import AddonReleases
 from hortus.domains.stacks.flux.registry import ChartRegistry
-from hortus.domains.stacks.hooks.certificates import SECRET, pair_in
+from hortus.domains.stacks.hooks.certificates import SECRET
 from hortus.domains.stacks.hooks.handling import HookHandler
 from hortus.domains.stacks.hooks.registration import HookEndpoint, HookRegistration, following
-from hortus.domains.stacks.hooks.server import HookServer
 from hortus.domains.stacks.hooks.settings import HookSettings
+from hortus.domains.stacks.serving import HttpsServer, add_mounted, is_mounted
 from hortus.engine import Change, Every, Manager, Watch
 from hortus.engine.health import Address, parse_address
 from hortus.engine.kubeconfigs import SECRETS
@@ -35,14 +35,13 @@ def add_hooks(
     config: str,
     namespace: str,
     charts: ChartRegistry | None = None,
-) -> HookServer:
+) -> HttpsServer:
     """Add the server, and the controller of its certificate unless `folder` holds one."""
-    server = HookServer(address, HookHandler(client, releases=releases, clock=manager.clock), charts)
-    manager.add("runtime hooks", server.run, leader_only=False)
-    pair = pair_in(folder)
-    if pair is not None:
-        server.identify(pair)
+    server = hook_server(address, HookHandler(client, releases=releases, clock=manager.clock), charts)
+    if is_mounted(folder):
+        add_mounted(manager, "runtime hooks", server, folder)
         return server
+    manager.add("runtime hooks", server.run, leader_only=False)
     secret = manager.cache(SECRETS, namespace=namespace, fields=f"metadata.name={SECRET}")
     registration = HookRegistration(client, endpoint=endpoint, config=config, namespace=namespace, clock=manager.clock)
     show = following(server.identify)
@@ -56,6 +55,14 @@ def add_hooks(
     secret.subscribe(changed)
     manager.controller(NAME, registration, sources=[Watch(secret, to=to_key), Every(_LOOK, lambda: [registration.key])])
     return server
+
+
+def hook_server(address: Address, handler: HookHandler, charts: ChartRegistry | None = None) -> HttpsServer:
+    """The server of the hooks, and of `charts` for Flux."""
+    if charts is None:
+        return HttpsServer("runtime hooks", address, handler.routes)
+    reads = {"/v2{rest:.*}": charts.answer}
+    return HttpsServer("runtime hooks", address, handler.routes, reads=reads, shown=charts.identify)
 
 
 def add_configured(

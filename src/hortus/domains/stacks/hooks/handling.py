@@ -1,12 +1,14 @@
-"""The work behind one call: read the ClusterAddon, decide, note the hook."""
+"""Runtime hooks over HTTP, and the work behind one call: read the ClusterAddon, decide, note the hook."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, Final
 
 import msgspec
+import orjson
 import structlog
+from aiohttp import web
 
 from hortus.domains.stacks.addons.config import AddonConfigError, RuntimeHook, parse_config
 from hortus.domains.stacks.addons.creation import addon_key
@@ -33,6 +35,7 @@ HANDLERS: Final = {
     "after-control-plane-initialized": RuntimeHook.INITIALIZED,
 }
 """Handlers by the name that discovery lists."""
+DISCOVERY: Final = f"/{CONTRACT}/discovery"
 _SUCCESS: Final = "Success"
 _FAILURE: Final = "Failure"
 Decide = Callable[[ClusterAddon, CapiCluster], Awaitable[HookDecision]]
@@ -45,6 +48,28 @@ class HookHandler:
         self._client = client
         self._releases = releases
         self._clock = clock
+
+    @property
+    def routes(self) -> Mapping[str, Callable[[web.Request], Awaitable[web.Response]]]:
+        """The paths of the hooks. Every answer has code 200 and says in its status whether the hook succeeded.
+
+        kubernetes-sigs/cluster-api, docs/proposals/20220221-runtime-SDK.md.
+        """
+        paths = {f"/{CONTRACT}/{hook.lower()}/{name}": self._handler(hook) for name, hook in HANDLERS.items()}
+        return {DISCOVERY: self._discovered, **paths}
+
+    async def _discovered(self, request: web.Request) -> web.Response:
+        return _response(self.discovery())
+
+    def _handler(self, hook: RuntimeHook) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def answer(request: web.Request) -> web.Response:
+            try:
+                body: Any = orjson.loads(await request.read())
+            except orjson.JSONDecodeError:
+                body = None
+            return _response(await self.call(hook, body if isinstance(body, dict) else {}))
+
+        return answer
 
     def discovery(self) -> Object:
         """The handlers, for Cluster API's first call."""
@@ -130,3 +155,7 @@ def _cluster_of(request: Object) -> CapiCluster:
 def _answer(hook: str, status: str, *, message: str = "") -> Object:
     answer: Object = {"apiVersion": CONTRACT, "kind": f"{hook}Response", "status": status}
     return {**answer, "message": message} if message else answer
+
+
+def _response(answer: Object) -> web.Response:
+    return web.Response(body=orjson.dumps(answer), content_type="application/json")

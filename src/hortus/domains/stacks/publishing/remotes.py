@@ -1,24 +1,16 @@
-"""The remotes where releases are published: GitHub releases and OCI registries, named by csctl's variables.
-
-| OCI_REGISTRY, OCI_REPOSITORY | the repository, with the registry in front; `http://` allows plain HTTP |
-| OCI_ACCESS_TOKEN, or OCI_USERNAME and OCI_PASSWORD | credentials |
-| GIT_PROVIDER, GIT_ORG_NAME, GIT_REPOSITORY_NAME, GIT_ACCESS_TOKEN | the repository on GitHub |
-| GIT_API_URL | the API of an enterprise server, as https://github.example.com/api/v3; an addition of Hortus |
-"""
+"""The remotes where releases are published: GitHub releases and OCI registries, named by csctl's variables."""
 
 from __future__ import annotations
 
-import base64
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
-import msgspec
 from yarl import URL
 
 from hortus.domains.stacks.publishing.artifact import TITLE, ReleaseArtifact
 from hortus.domains.stacks.publishing.errors import BadStack
-from hortus.kube import Secret
+from hortus.domains.stacks.variables import RemoteVariables
 from hortus.render.artifacts import NotFound, TransferSettings
 from hortus.render.github import GitHubClient, GitHubSettings
 from hortus.render.oci import (
@@ -28,34 +20,10 @@ from hortus.render.oci import (
     OciClient,
     OciSettings,
     Reference,
-    RegistryCredentials,
     parse_reference,
 )
 
 _PLAIN = "http://"
-
-
-class RemoteVariables(msgspec.Struct, frozen=True, rename=str.upper):
-    """The variables of the environment that name the remotes."""
-
-    oci_registry: str = ""
-    oci_repository: str = ""
-    oci_access_token: str = ""
-    oci_username: str = ""
-    oci_password: str = ""
-    git_provider: str = "github"
-    git_org_name: str = ""
-    git_repository_name: str = ""
-    git_access_token: str = ""
-    git_api_url: str = ""
-
-    def __repr__(self) -> str:
-        return f"RemoteVariables({self.oci_repository!r}, {self.git_org_name!r}, {self.git_repository_name!r})"
-
-
-def remote_variables(environment: Mapping[str, str]) -> RemoteVariables:
-    """The variables that are set in an environment."""
-    return msgspec.convert(dict(environment), RemoteVariables)
 
 
 class ReleaseRemote(Protocol):
@@ -139,7 +107,7 @@ async def open_oci(variables: RemoteVariables, *, writing: bool = False) -> Asyn
         repository = parse_reference(address.removeprefix(_PLAIN))
     except BadReference as error:
         raise BadStack(f"OCI_REPOSITORY: {error}") from None
-    credentials = _registry_credentials(variables)
+    credentials = variables.registry_credentials()
     if writing and credentials is None:
         raise BadStack("no credentials for the registry: set OCI_ACCESS_TOKEN, or OCI_USERNAME and OCI_PASSWORD")
     host = frozenset((repository.registry,))
@@ -158,13 +126,14 @@ async def open_github(variables: RemoteVariables) -> AsyncIterator[GitHubRemote]
     owner, name = variables.git_org_name, variables.git_repository_name
     if not owner or not name:
         raise BadStack("GIT_ORG_NAME and GIT_REPOSITORY_NAME are not set; name the repository with the releases")
-    token = Secret(variables.git_access_token) if variables.git_access_token else None
     base = variables.git_api_url or GitHubSettings().base_url
     host = frozenset((URL(base).authority,))
     transfer = TransferSettings(
         max_document=16 << 20, local_hosts=host, plain_http=host if base.startswith(_PLAIN) else frozenset()
     )
-    async with GitHubClient(token=token, settings=GitHubSettings(base_url=base, transfer=transfer)) as client:
+    async with GitHubClient(
+        token=variables.git_token, settings=GitHubSettings(base_url=base, transfer=transfer)
+    ) as client:
         yield GitHubRemote(client, owner, name)
 
 
@@ -175,13 +144,3 @@ async def open_remote(kind: str, variables: RemoteVariables) -> AsyncIterator[Re
     opened = open_oci(variables) if kind == "oci" else open_github(variables)
     async with opened as remote:
         yield remote
-
-
-def _registry_credentials(variables: RemoteVariables) -> RegistryCredentials | None:
-    if variables.oci_access_token:
-        # As the Go clients do: registries that take such a token expect it in base64.
-        token = base64.b64encode(variables.oci_access_token.encode()).decode()
-        return RegistryCredentials(registry_token=Secret(token))
-    if variables.oci_username and variables.oci_password:
-        return RegistryCredentials(username=variables.oci_username, password=Secret(variables.oci_password))
-    return None

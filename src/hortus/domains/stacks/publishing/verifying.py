@@ -11,6 +11,9 @@ from functools import partial
 
 import msgspec
 
+from hortus.domains.stacks.addons.config import AddonConfigError, parse_config
+from hortus.domains.stacks.addons.expressions import NotYet, compiled
+from hortus.domains.stacks.addons.values import ValuesError, check_values_template
 from hortus.domains.stacks.names import BadName, ReleaseName, parse_dot, parse_minor, parse_tag
 from hortus.domains.stacks.publishing.building import CLASS_FOLDER, STAGES_FILE
 from hortus.domains.stacks.publishing.errors import BadStack
@@ -19,7 +22,6 @@ from hortus.domains.stacks.publishing.stages import ACTIONS, HOOKS, read_stages
 from hortus.domains.stacks.publishing.versions import METADATA_FILE, StackVersions, read_versions
 from hortus.kube.objects import shaped
 from hortus.render.archive import ArchiveError, Tree, read_archive
-from hortus.render.gotemplate import ParseError, check_template
 from hortus.render.helm import (
     Capabilities,
     ChartError,
@@ -140,8 +142,26 @@ class _Check:
                     known.add(stage.name)
                 else:
                     self.problems.append(f"{place}.name: {file} has no folder {stage.name!r}; correct the name")
+        self._conditions()
         for folder in sorted(known):
             self._stage_chart(charts.below(folder), f"{file}/{folder}", versions)
+
+    def _conditions(self) -> None:
+        """Compile the conditions of all stages."""
+        try:
+            config = parse_config(self.files[STAGES_FILE])
+        except AddonConfigError as error:
+            self.problems.append(str(error))
+            return
+        for hook, stages in config.stages.items():
+            for at, stage in enumerate(stages):
+                for side, condition in (("waitForPreCondition", stage.before), ("waitForPostCondition", stage.after)):
+                    try:
+                        if condition is not None:
+                            compiled(condition)
+                    except NotYet as error:
+                        place = f"{STAGES_FILE}: addonStages.{hook}[{at}].{side}.conditions"
+                        self.problems.append(f"{place}: {error}")
 
     def _stage_chart(self, chart: Tree, place: str, versions: StackVersions) -> None:
         try:
@@ -172,11 +192,9 @@ class _Check:
 
     def _template(self, data: bytes, place: str) -> None:
         try:
-            check_template(place, data.decode())
-        except UnicodeDecodeError:
-            self.problems.append(f"{place}: is not UTF-8; write it again as text")
-        except ParseError as error:
-            self.problems.append(f"{place}: cannot be used as a template of values: {error}")
+            check_values_template(data, file=place)
+        except ValuesError as error:
+            self.problems.append(f"{error}: it cannot be used as a template of values")
 
     def _file(self, name: str) -> bytes:
         if name not in self.files:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
 
 from hortus.domains.stacks.releases.errors import ReleaseError
@@ -11,8 +10,7 @@ from hortus.domains.stacks.releases.sources import GitHubSource, OciSource, Rele
 from hortus.domains.stacks.releases.stores import ReleaseCache, ReleaseFolder
 from hortus.domains.stacks.settings import SourceSettings
 from hortus.engine.flags import FlagError
-from hortus.kube import Clock, Secret
-from hortus.render.oci import RegistryCredentials
+from hortus.kube import Clock
 
 
 def open_library(settings: SourceSettings, *, clock: Clock) -> Library:
@@ -29,34 +27,26 @@ def open_library(settings: SourceSettings, *, clock: Clock) -> Library:
 
 
 def _source(settings: SourceSettings, cache: ReleaseCache, clock: Clock) -> ReleaseSource:
+    variables = settings.variables
     if missing := settings.missing():
         return UnusableSource(f"environment variable {missing} is not set; set it for --source {settings.source}")
     if settings.source == "github":
         return GitHubSource(
-            settings.owner,
-            settings.repository,
+            variables.git_org_name,
+            variables.git_repository_name,
             url=settings.github_url,
-            token=Secret(settings.git_token) if settings.git_token else None,
+            token=variables.git_token,
             cache=cache.artifacts,
             clock=clock,
         )
-    address = settings.oci_repository
+    address = variables.oci_repository
     try:
         return OciSource(
             address.partition("://")[2] if address.startswith(("http://", "https://")) else address,
-            credentials=_credentials(settings),
+            credentials=variables.registry_credentials(),
             plain_http=address.startswith("http://"),
             cache=cache.artifacts,
             clock=clock,
         )
     except ReleaseError as error:
         return UnusableSource(str(error))
-
-
-def _credentials(settings: SourceSettings) -> RegistryCredentials | None:
-    if settings.oci_token:
-        # The Go operator's habit: the registry is given the token in base64 (cluster-stack-operator, pkg/assetsclient).
-        return RegistryCredentials(registry_token=Secret(base64.b64encode(settings.oci_token.encode()).decode()))
-    if settings.oci_username:
-        return RegistryCredentials(username=settings.oci_username, password=Secret(settings.oci_password))
-    return None
