@@ -15,6 +15,7 @@ from typing import Any
 
 from hortus.cli.flags import FLAGS
 from hortus.cli.install import contents
+from hortus.domains import all_domains
 from hortus.engine.flags import FlagSet
 from hortus.engine.observing import dashboard, groups, runbook
 from hortus.engine.rbac import policy_rules
@@ -91,6 +92,12 @@ def generated() -> dict[Path, str]:
     files[CHART / "files" / "rules.yaml"] = _NOTE + yaml.dump(rules)
     reloadable = [flag.name for flag in FLAGS if flag.reloadable]
     files[CHART / "files" / "reloadable.yaml"] = _NOTE + yaml.dump({"flags": reloadable})
+    rivals = [
+        {"name": lease.name, "flags": {flag: defaults[flag] for flag in lease.flags}}
+        for domain in all_domains()
+        for lease in domain.rivals()
+    ]
+    files[CHART / "files" / "rivals.yaml"] = _NOTE + yaml.dump({"leases": rivals})
     kinds = [
         {"kind": one.resource.kind, "flag": one.flag, "reason": one.reason}
         for one in contents.served_kinds(FlagSet(FLAGS).parse([]))

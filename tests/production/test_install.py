@@ -267,10 +267,12 @@ def test_the_difference_is_shown_and_is_the_exit_code(server: TestServer) -> Non
     assert "deployment/hortus in diff would be configured\n  .spec.replicas: 2 instead of 1\n" in done.stdout
 
 
-async def held_lease(client: Client, namespace: str, *, age: float, holder: str = "kim-7") -> None:
-    """A Lease of the election, renewed `age` seconds ago."""
+async def held_lease(
+    client: Client, namespace: str, *, age: float, holder: str = "kim-7", name: str = ELECTION_NAME
+) -> None:
+    """A Lease, of the election unless it has another name, renewed `age` seconds ago."""
     spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": format_micro_time(time.time() - age)}
-    lease = {"metadata": {"name": ELECTION_NAME, "namespace": namespace}, "spec": spec}
+    lease = {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
     await client.apply(LEASES, lease, field_manager="test")
 
 
@@ -290,6 +292,26 @@ async def test_an_operator_that_works_on_the_same_objects_is_named_and_nothing_i
     assert (await fresh.list(DEPLOYMENTS, "hortus-system")).items == []
     await held_lease(fresh, "kcp-system", age=16)
     await installation(fresh, []).apply()
+
+
+@pytest.mark.parametrize(
+    ("name", "apart"),
+    [
+        ("clusterstack.x-k8s.io", {"stacks": False}),
+        ("openstack.provider.clusterstack.x-k8s.io", {"stacks": True, "openstack-node-images": False}),
+    ],
+    ids=["stacks", "node images"],
+)
+async def test_an_operator_that_hortus_replaces_is_refused_in_any_namespace(
+    fresh: Client, name: str, apart: dict[str, bool]
+) -> None:
+    await held_lease(fresh, "kcp-system", age=2, holder="cso-1", name=name)
+    stacks = {"stacks": True}
+    with pytest.raises(CommandError, match=f"cso-1 works in namespace kcp-system, where it holds the lease {name}"):
+        await installation(fresh, [], config=stacks).plan()
+    assert await installation(fresh, [], config=apart).plan()
+    await held_lease(fresh, "kcp-system", age=16, holder="cso-1", name=name)
+    assert await installation(fresh, [], config=stacks).plan()
 
 
 async def test_the_leases_of_replicas_are_deleted_with_them(fresh: Client) -> None:

@@ -95,12 +95,25 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{/*
-Fails where another operator works on the objects of the watched namespace: both elect their leader by a Lease of this name,
-which excludes them only in one namespace. Infrastructure-manager's is in its own.
+Fails where another operator works on the same objects. Infrastructure-manager and Hortus elect their leader by a Lease of one
+name, which excludes them only in one namespace; the others of files/rivals.yaml are refused wherever they work.
 */}}
 {{- define "hortus.checkRival" -}}
-{{- range (lookup "coordination.k8s.io/v1" "Lease" .Values.watchNamespace "").items -}}
-{{- if and (eq .metadata.name "f1c68560.kyma-project.io") (ne .metadata.namespace $.Release.Namespace) .spec.holderIdentity -}}
+{{- include "hortus.refuseHolder" (dict "name" "f1c68560.kyma-project.io" "namespace" .Values.watchNamespace "own" .Release.Namespace) -}}
+{{- range (.Files.Get "files/rivals.yaml" | fromYaml).leases -}}
+{{- $works := true -}}
+{{- range $flag, $default := .flags -}}
+{{- $value := $default -}}{{- if hasKey $.Values.config $flag -}}{{- $value = index $.Values.config $flag -}}{{- end -}}
+{{- if not $value -}}{{- $works = false -}}{{- end -}}
+{{- end -}}
+{{- if $works -}}{{- include "hortus.refuseHolder" (dict "name" .name "namespace" "" "own" "") -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Fails while somebody holds the Lease `name` in `namespace` (empty for all), unless that is the namespace `own`. */}}
+{{- define "hortus.refuseHolder" -}}
+{{- range (lookup "coordination.k8s.io/v1" "Lease" .namespace "").items -}}
+{{- if and (eq .metadata.name $.name) (ne .metadata.namespace $.own) .spec.holderIdentity -}}
 {{- $renewed := mustToDate "2006-01-02T15:04:05Z07:00" .spec.renewTime | unixEpoch | int64 -}}
 {{- if lt (sub (now | unixEpoch | int64) $renewed) (int64 .spec.leaseDurationSeconds) -}}
 {{- fail (printf "%s works in namespace %s, where it holds the lease %s: two operators would work on the same objects; scale its Deployment to 0 and wait %d s" .spec.holderIdentity .metadata.namespace .metadata.name (int64 .spec.leaseDurationSeconds)) -}}

@@ -94,6 +94,14 @@ class ProcessContext(NamedTuple):
     """To be called before something is released without being seen to be gone."""
 
 
+class RivalLease(NamedTuple):
+    """The Lease by which the operator that a domain replaces elects its leader, in whatever namespace."""
+
+    name: str
+    flags: Sequence[str]
+    """The flags with all of which Hortus does the same work."""
+
+
 class LocalSetup(NamedTuple):
     """Flags and files with which a domain runs in `hortus up`, where everything around it is simulated."""
 
@@ -162,6 +170,10 @@ class Domain:
 
     def standards(self) -> Sequence[Resource]:
         """The kinds that are a standard of others: their CRD is left alone where another program has installed it."""
+        return ()
+
+    def rivals(self) -> Sequence[RivalLease]:
+        """The Leases of other operators that must not work at the same time."""
         return ()
 
     def flags(self) -> Sequence[Flag]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from hortus.cli.flags import FLAGS
 from hortus.cli.install.leases import rival
 from hortus.cli.install.rollout import established, rolled_out, why_not_ready
 from hortus.cli.install.standards import foreign_definition
@@ -232,8 +233,8 @@ class Installation:
         """Raises CommandError while another operator works on the objects of the watched namespace."""
         for obj in self._members:
             if obj["kind"] == _CONFIG_MAPS.kind and "config.yaml" in (obj.get("data") or {}):
-                watched = str(_configuration(obj).get("watch-namespace", ""))
-                if reason := await rival(self._client, self._namespace, watched):
+                values = {flag.name: flag.default for flag in FLAGS} | _configuration(obj)
+                if reason := await rival(self._client, self._namespace, values):
                     raise CommandError(reason)
 
     async def _refuse_mode(self, namespace: str) -> None:

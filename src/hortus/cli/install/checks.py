@@ -90,7 +90,7 @@ async def check(client: Client, wanted: Sequence[Object], namespace: str) -> Asy
         yield await _namespace(client, values["watch-namespace"], "watched namespace", "createWatchNamespace")
     if any(values[flag] for flag in contents.FLEET):
         yield await _namespace(client, values["fleet-namespace"], "fleet's namespace", "rollouts.createNamespace")
-    if reason := await rival(client, namespace, values["watch-namespace"]):
+    if reason := await rival(client, namespace, values):
         yield Finding("failed", "other operators", reason)
     if values["gardener-kubeconfig-path"]:
         secret = await _secret(client, parts, namespace)

@@ -2,14 +2,17 @@
 
 Hortus elects its leader by the Go system's Lease. Both exclude each other only in one namespace: a Lease of that name
 that is held in the watched namespace, while Hortus is installed in another, means that two operators would work on the
-same objects.
+same objects. So do the Leases of operators that a domain replaces, wherever they are held.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from hortus.cli.flags import ELECTION_NAME
+from hortus.domains import all_domains
 from hortus.engine.shards.records import GROUP_LABEL, LEASES
 from hortus.kube import Client
 from hortus.kube.errors import Forbidden
@@ -26,21 +29,36 @@ def is_held(lease: Object) -> bool:
     return bool(spec.get("holderIdentity")) and time.time() - renewed < float(spec.get("leaseDurationSeconds") or 0)
 
 
-async def rival(client: Client, namespace: str, watched: str) -> str:
-    """The reason for which Hortus must not start in `namespace`: another operator works on the objects of `watched`.
+async def rival(client: Client, namespace: str, values: Mapping[str, Any]) -> str:
+    """The reason for which Hortus must not start in `namespace` with these values of flags: another operator works.
 
-    Empty if none does. An empty `watched` stands for all namespaces.
+    Empty if none does.
     """
+    wanted = [(ELECTION_NAME, str(values["watch-namespace"]), namespace)]
+    wanted += [
+        (lease.name, "", "")
+        for domain in all_domains()
+        for lease in domain.rivals()
+        if all(values[flag] for flag in lease.flags)
+    ]
+    for name, place, own in wanted:
+        if reason := await _held(client, name, place, own):
+            return reason
+    return ""
+
+
+async def _held(client: Client, name: str, namespace: str, own: str) -> str:
+    """The reason that a Lease of that name gives which somebody holds outside of the namespace `own`."""
     try:
-        leases = (await client.list(LEASES, watched, fields=f"metadata.name={ELECTION_NAME}")).items
+        leases = (await client.list(LEASES, namespace, fields=f"metadata.name={name}")).items
     except Forbidden:
         return ""
     for lease in leases:
         place = lease["metadata"]["namespace"]
-        if place != namespace and is_held(lease):
+        if place != own and is_held(lease):
             spec = lease["spec"]
             return (
-                f"{spec['holderIdentity']} works in namespace {place}, where it holds the lease {ELECTION_NAME}: two "
+                f"{spec['holderIdentity']} works in namespace {place}, where it holds the lease {name}: two "
                 "operators would work on the same objects; scale its Deployment to 0 and wait "
                 f"{spec['leaseDurationSeconds']} s"
             )

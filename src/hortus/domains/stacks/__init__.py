@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hortus.domains import DemoFleet, Domain, LocalArtifact, LocalSetup, NamespaceRules, RbacRules
+from hortus.domains import DemoFleet, Domain, LocalArtifact, LocalSetup, NamespaceRules, RbacRules, RivalLease
 
 if TYPE_CHECKING:
     from hortus.domains import ProcessContext
@@ -47,6 +47,14 @@ class _Stacks(Domain):
         )
 
         return CLUSTER_ADDONS, CLUSTER_STACK_RELEASES, OPENSTACK_NODE_IMAGES, OPENSTACK_RELEASES
+
+    def rivals(self) -> Sequence[RivalLease]:
+        from hortus.domains.stacks.names import GROUP
+
+        return (
+            RivalLease(GROUP, ("stacks",)),
+            RivalLease(f"openstack.provider.{GROUP}", ("stacks", "openstack-node-images")),
+        )
 
     def flags(self) -> Sequence[Flag]:
         from hortus.domains.stacks.flux import settings as flux
