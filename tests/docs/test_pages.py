@@ -32,6 +32,7 @@ IN_A_FLEET = (
     "docs/clusters/adoption.md",
     "docs/modules/README.md",
     "docs/simulate.md",
+    "docs/stacks/openstack.md",
 )
 """Pages whose commands are typed while `hortus up` runs in the reader's home."""
 ELSEWHERE = ("docs/adding-a-kind.md", "docs/own-operator.md")

@@ -6,6 +6,7 @@ import asyncio
 import time
 from typing import Any
 
+from hortus.cli.up.cloud import local_cloud
 from hortus.cli.up.demo import Demo
 from hortus.cli.up.registry import local_registry
 from hortus.cli.up.state import StateDirectory
@@ -34,6 +35,7 @@ async def simulate(state: StateDirectory, *, clusters: int, config: dict[str, An
         Client.from_kubeconfig(state.garden_kubeconfig, settings=connection) as garden,
         Client.from_kubeconfig(state.simulation_kubeconfig, settings=connection) as management,
         local_registry(state.path),
+        local_cloud(state.path),
     ):
         await install(management)
         report("prepared")

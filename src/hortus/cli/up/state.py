@@ -5,6 +5,7 @@ controllers.kubeconfig  the management cluster, for the controllers (0600)
 garden.kubeconfig     the simulated garden (0600)
 registry.json         the OCI registry, with the password of who may push (0600)
 registry/             its content
+clouds.yaml           the OpenStack cloud, with the password of its user (0600)
 modules/              layers of modules that the controllers have fetched
 state.db              every object (SQLite, written by the API server process alone)
 format                the version of this layout; below it `state.db`, once that file has been made

@@ -36,6 +36,8 @@ def local_setup(folder: Path) -> LocalSetup:
             f"--hook-url=https://127.0.0.1:{port}",
             "--hook-namespace=kube-system",
             "--webhook-bind-address=0",
+            "--openstack-local-networks",
+            "--openstack-poll-interval=1s",
         )
     )
 

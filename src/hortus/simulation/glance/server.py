@@ -35,7 +35,9 @@ class CloudServer:
         clock: Clock | None = None,
         tls: ssl.SSLContext | None = None,
         page: int = _PAGE,
+        port: int = 0,
     ) -> None:
+        """With `port` it listens there, if the port is free."""
         self.users = users or CloudUsers()
         self.images = Images()
         self.tokens = Tokens(self.users)
@@ -50,7 +52,7 @@ class CloudServer:
         self._tls = tls
         self._page = page
         self._runner: web.ServerRunner | None = None
-        self._port = 0
+        self._port = port
 
     @property
     def url(self) -> str:
@@ -63,7 +65,12 @@ class CloudServer:
     async def __aenter__(self) -> Self:
         self._runner = web.ServerRunner(web.Server(self._answer, access_log=None), shutdown_timeout=0.5)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self._port, ssl_context=self._tls).start()
+        try:
+            await web.TCPSite(self._runner, "127.0.0.1", self._port, ssl_context=self._tls).start()
+        except OSError:
+            if not self._port:
+                raise
+            await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls).start()
         self._port = self._runner.addresses[0][1]
         return self
 

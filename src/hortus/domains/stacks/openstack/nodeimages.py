@@ -1,8 +1,8 @@
 """The OpenStackNodeImageRelease controller: one node image in one cloud.
 
 Conditions it owns: all of OpenStackNodeImageReleases. Objects it owns: images in Glance, recorded by an annotation.
-It watches: OpenStackNodeImageReleases, the Secrets that they name. Glance has no watch: an image is asked for every 30
-seconds until it is active, then with the resync.
+It watches: OpenStackNodeImageReleases, the Secrets that they name. Glance has no watch: an image is asked for every
+--openstack-poll-interval until it is active, then with the resync.
 It never: deletes an image unless --delete-node-images is set, the image is its own, and no owner is left; takes
 readiness away because Glance does not answer.
 """
@@ -36,8 +36,6 @@ from hortus.engine.remote import SECRETS
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, ObjectKey, parse_time, shaped
 
-POLL: Final = 30.0
-"""Seconds between two looks at an image that is not active, and after an outage."""
 SECRET_AGAIN: Final = 60.0
 """Seconds until a missing Secret is looked for again; its creation wakes the controller earlier."""
 FINALIZER: Final = f"{OPENSTACK_NODE_IMAGES.plural}.{OPENSTACK_NODE_IMAGES.group}"
@@ -140,7 +138,7 @@ class NodeImageController(StackController[NodeImageContext]):
                 condition=ImageCondition.SERVICE,
                 reason=ImageReason.SERVICE_NOT_SET,
                 severity=Severity.ERROR,
-                after=POLL,
+                after=self._settings.poll,
                 actor=Actor.USER,
                 event=ImageEvent.SERVICE_NOT_SET if no_service else ImageEvent.PROVIDER_NOT_SET,
             ) from error
@@ -156,7 +154,7 @@ class NodeImageController(StackController[NodeImageContext]):
                 if found[0].status != "active" or self._is_foreign(context):
                     context.tasks = await context.service.tasks(found[0].id)
         except OpenStackError as error:
-            raise _unanswered(error, ImageEvent.FIND_FAILED) from error
+            raise self._unanswered(error, ImageEvent.FIND_FAILED) from error
         if len(found) > 1:
             ids = ", ".join(sorted(image.id for image in found)[:5])
             raise _issue(
@@ -178,7 +176,7 @@ class NodeImageController(StackController[NodeImageContext]):
         try:
             context.image = await context.service.create(image.create_opts)
         except OpenStackError as error:
-            raise _unanswered(error, ImageEvent.CREATE_FAILED) from error
+            raise self._unanswered(error, ImageEvent.CREATE_FAILED) from error
         context.event(NORMAL, ImageEvent.CREATED, f"image {context.image.id} was created")
         await self._record(context, context.image)
 
@@ -210,7 +208,7 @@ class NodeImageController(StackController[NodeImageContext]):
         try:
             await context.service.start_import(image.id, url)
         except OpenStackError as error:
-            raise _unanswered(error, ImageEvent.IMPORT_FAILED) from error
+            raise self._unanswered(error, ImageEvent.IMPORT_FAILED) from error
         self._imports[context.key] = context.now
         context.true(ImageCondition.IMPORT_STARTED)
         context.set_status("ready", False)
@@ -240,7 +238,7 @@ class NodeImageController(StackController[NodeImageContext]):
         context.false(ImageCondition.ACTIVE, ImageReason.NOT_IMPORTED, Severity.INFO, verdict.message)
         if context.tasks and context.tasks[0].uri == context.object.spec.image.url:
             await self._record(context, image)
-        return Result(requeue_after=POLL)
+        return Result(requeue_after=self._settings.poll)
 
     def _report(self, context: NodeImageContext, verdict: ImageVerdict) -> Result | None:
         """Draft the state of an image that cannot be used."""
@@ -249,7 +247,7 @@ class NodeImageController(StackController[NodeImageContext]):
             if not self._has_reason(context, ImageReason.ISSUE):
                 context.warn(ImageEvent.IMPORT_FAILED, verdict.message)
             context.false(ImageCondition.ACTIVE, ImageReason.ISSUE, Severity.ERROR, verdict.message)
-            return Result(requeue_after=POLL)
+            return Result(requeue_after=self._settings.poll)
         if verdict.state is ImageState.TIMED_OUT:
             if not self._has_reason(context, ImageReason.TIMED_OUT):
                 context.warn(ImageEvent.TIMED_OUT, verdict.message)
@@ -274,7 +272,7 @@ class NodeImageController(StackController[NodeImageContext]):
         try:
             await context.service.delete(image)
         except OpenStackError as error:
-            raise _unanswered(error, ImageEvent.DELETE_FAILED) from error
+            raise self._unanswered(error, ImageEvent.DELETE_FAILED) from error
         context.event(NORMAL, ImageEvent.DELETED, f"image {image} was deleted with its last owner")
 
     async def _release(self, context: NodeImageContext) -> None:
@@ -327,6 +325,10 @@ class NodeImageController(StackController[NodeImageContext]):
             return waited
         return min(waited, context.now - last)
 
+    def _unanswered(self, error: OpenStackError, event: ImageEvent) -> ConditionError:
+        """The failure of one request. It says nothing about the image, so readiness stays as it is."""
+        return _issue(str(error), event, after=self._settings.poll)
+
     def _has_reason(self, context: NodeImageContext, reason: ImageReason) -> bool:
         found = _condition(context, ImageCondition.ACTIVE)
         return found is not None and found.reason == reason
@@ -346,11 +348,6 @@ def _cloud_not_set(error: BadCloud) -> ConditionError:
         actor=Actor.USER,
         event=ImageEvent.CLOUD_NOT_SET,
     )
-
-
-def _unanswered(error: OpenStackError, event: ImageEvent) -> ConditionError:
-    """The failure of one request. It says nothing about the image, so readiness stays as it is."""
-    return _issue(str(error), event, after=POLL)
 
 
 def _issue(message: str, event: ImageEvent, *, after: float = NEVER) -> ConditionError:

@@ -35,6 +35,12 @@ OPENSTACK_FLAGS: Final = (
         False,
         "Allow addresses of OpenStack on this machine and link-local ones. They come from Secrets of tenants.",
     ),
+    Flag(
+        "openstack-poll-interval",
+        "duration",
+        30.0,
+        "Time between two looks at a node image that is not active, and after an outage of the cloud.",
+    ),
     Flag("openstackclusterstackrelease-concurrency", "int", 4, "Releases reconciled at the same time."),
     Flag("openstacknodeimagerelease-concurrency", "int", 4, "Node images reconciled at the same time."),
 )
@@ -47,6 +53,8 @@ class OpenStackSettings(msgspec.Struct, frozen=True, kw_only=True):
     import_timeout: float = 0.0
     deletes_images: bool = False
     allows_local: bool = False
+    poll: float = 30.0
+    """Seconds between two looks at an image that is not active, and after an outage."""
     release_workers: int = 4
     image_workers: int = 4
 
@@ -57,6 +65,8 @@ def openstack_settings(values: Mapping[str, Any]) -> OpenStackSettings:
         raise FlagError(
             f"flag --image-import-timeout is {values['image-import-timeout']}; it must be 0 or more minutes"
         )
+    if values["openstack-poll-interval"] < 1:
+        raise FlagError("flag --openstack-poll-interval must be 1s or more")
     for name in ("openstackclusterstackrelease-concurrency", "openstacknodeimagerelease-concurrency"):
         if values[name] < 1:
             raise FlagError(f"flag --{name} is {values[name]}; it must be 1 or more")
@@ -65,6 +75,7 @@ def openstack_settings(values: Mapping[str, Any]) -> OpenStackSettings:
         import_timeout=values["image-import-timeout"] * _MINUTE,
         deletes_images=values["delete-node-images"],
         allows_local=values["openstack-local-networks"],
+        poll=values["openstack-poll-interval"],
         release_workers=values["openstackclusterstackrelease-concurrency"],
         image_workers=values["openstacknodeimagerelease-concurrency"],
     )
