@@ -34,9 +34,9 @@ CONTROL: tuple[Permission, ...] = (
         (*_READ, "create", "patch", "delete"),
         "keeps a ClusterStackRelease for each release",
     ),
-    Permission(GROUP, (CLUSTER_ADDONS.plural,), _ALL, "keeps a ClusterAddon for each Cluster"),
-    Permission(GROUP, _STATUS, ("get", "update", "patch"), "reports the state of stacks, releases and addons"),
-    Permission(FLEET_GROUP, (STACK_POLICIES.plural,), _READ, "finds the approved versions"),
+    Permission(GROUP, (CLUSTER_ADDONS.plural,), (*_READ, "create", "patch"), "keeps a ClusterAddon for each Cluster"),
+    Permission(GROUP, _STATUS, ("patch",), "reports the state of stacks, releases and addons"),
+    Permission(FLEET_GROUP, (STACK_POLICIES.plural,), ("list", "watch"), "finds the approved versions"),
     *(
         Permission(group, ("*",), _ALL, "applies ClusterClasses and templates; reads Clusters and what they name")
         for group in (
@@ -82,9 +82,7 @@ USER: tuple[Permission, ...] = (
 )
 """Users of the platform have them in their own namespace: a Cluster is the one object that they write."""
 WIDE: tuple[Permission, ...] = (
-    Permission(
-        f"runtime.{CAPI_GROUP}", ("extensionconfigs",), ("get", "create", "patch"), "leads Cluster API to its hooks"
-    ),
+    Permission(f"runtime.{CAPI_GROUP}", ("extensionconfigs",), ("create", "patch"), "leads Cluster API to its hooks"),
 )
 HOOKS: tuple[Permission, ...] = (
     Permission("", ("secrets",), (*_READ, "create", "patch"), "keeps the certificate of runtime hooks"),
