@@ -158,3 +158,37 @@ async def test_a_group_that_is_down_does_not_hide_the_others() -> None:
 async def test_a_document_that_is_no_discovery_is_garbage(document: Object) -> None:
     with pytest.raises(errors.Garbage):
         await discover({"/api": {**document, "x": 1}, "/apis": NEW["/apis"]})
+
+
+async def test_one_version_of_a_group_is_asked_again_by_one_call() -> None:
+    known = await discover(NEW)
+    bigger = aggregated("controllerrevisions", "ControllerRevision")
+    script = Script(OLD["/apis/apps/v1"] | {"resources": [*legacy(bigger), *legacy(DEPLOYMENTS)]})
+    async with serving(script) as access, Client(access) as client:
+        found = await known.again(client, "apps", "v1")
+    assert script.targets == ["/apis/apps/v1"]
+    assert found.kind(GroupVersionKind("apps", "v1", "ControllerRevision")).resource.plural == "controllerrevisions"
+    # In the place of what it replaces, so that the versions keep the server's order.
+    places = [(entry.resource.group, entry.resource.version, entry.resource.plural) for entry in found.served]
+    assert places == [
+        ("", "v1", "pods"),
+        ("", "v1", "namespaces"),
+        ("", "v1", "events"),
+        ("apps", "v1", "controllerrevisions"),
+        ("apps", "v1", "deployments"),
+        ("apps", "v1beta1", "deployments"),
+        ("events.k8s.io", "v1", "events"),
+    ]
+
+
+async def test_a_version_that_is_served_no_more_loses_its_kinds() -> None:
+    known = await discover(NEW)
+    script = Script(failure(404, "NotFound"), failure(503, "ServiceUnavailable", Retry_After="3600"))
+    async with serving(script) as access, Client(access) as client:
+        gone = await known.again(client, "apps", "v1")
+        unknown = await known.again(client, "apps", "v1")
+    assert (gone.failed, unknown.failed) == ((), ("apps/v1",))
+    for found in (gone, unknown):
+        with pytest.raises(UnknownResource):
+            found.kind(GroupVersionKind("apps", "v1", "Deployment"))
+        assert found.kind(GroupVersionKind("apps", "v1beta1", "Deployment"))

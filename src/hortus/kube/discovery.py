@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from hortus.kube.client import Client
-from hortus.kube.errors import ApiError, Garbage
+from hortus.kube.errors import ApiError, Garbage, NotFound
 from hortus.kube.objects import GroupVersionKind, Object, Resource
 
 _AGGREGATED = ",".join(
@@ -74,6 +74,18 @@ class Discovery:
                 raise Garbage(client.host, "the discovery document is not one", "check the server URL") from None
         return cls(reader.served, failed=reader.failed)
 
+    async def again(self, client: Client, group: str, version: str) -> Discovery:
+        """The same, with what that version of a group serves now: one call with a short answer. Raises KubeError."""
+        reader = _Reader(client)
+        try:
+            await reader.one(group, version)
+        except (KeyError, TypeError, AttributeError):
+            raise Garbage(client.host, "the discovery document is not one", "check the server URL") from None
+        others = [entry for entry in self.served if _place(entry) != (group, version)]
+        at = next((at for at, entry in enumerate(self.served) if _place(entry) == (group, version)), len(others))
+        failed = [path for path in self.failed if path != _path(group, version)]
+        return Discovery([*others[:at], *reader.served, *others[at:]], failed=[*failed, *reader.failed])
+
     def find(self, word: str) -> ServedResource:
         """The resource that `word` means: plural, singular, kind or short name, alone or followed by `.group` or
         `.version.group`.
@@ -117,6 +129,14 @@ class Discovery:
         return f" (nothing is known of {', '.join(self.failed)})" if self.failed else ""
 
 
+def _place(entry: ServedResource) -> tuple[str, str]:
+    return entry.resource.group, entry.resource.version
+
+
+def _path(group: str, version: str) -> str:
+    return f"{group}/{version}" if group else version
+
+
 def _belongs(resource: Resource, rest: str) -> bool:
     return rest.rstrip(".") in ("", resource.group, f"{resource.version}.{resource.group}".rstrip("."))
 
@@ -140,6 +160,18 @@ class _Reader:
                 await self._versions([place for group in answer["groups"] for place in _preferred_first(group)])
             case kind:
                 raise Garbage(self._client.host, f"discovery answered with a {kind!r}", "check the server URL")
+
+    async def one(self, group: str, version: str) -> None:
+        """Reads one version of a group by the older form; it may serve nothing."""
+        path = _path(group, version)
+        try:
+            answer = await self._client.get_raw(f"/apis/{path}" if group else f"/api/{path}")
+        except NotFound:
+            return
+        except ApiError:
+            self.failed.append(path)
+            return
+        self.served += _legacy(group, version, list(answer["resources"] or []))
 
     def _group(self, group: str, item: Object) -> None:
         for version in item["versions"]:

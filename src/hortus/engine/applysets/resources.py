@@ -71,7 +71,12 @@ class DiscoveredKinds:
         self._known: Discovery | None = None
 
     async def resource(self, gvk: GroupVersionKind, *, fresh: bool = False) -> Resource:
-        known = await self._discovery(fresh=fresh)
+        known = self._known
+        if known is None or not fresh:
+            known = await self._discovery(fresh=False)
+        else:
+            # The others are as they were: a definition that was just applied brings one version of its group.
+            known = self._known = await known.again(self._client, gvk.group, gvk.version)
         try:
             return known.kind(gvk).resource
         except UnknownResource as error:
