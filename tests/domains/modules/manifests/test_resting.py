@@ -18,9 +18,8 @@ from tests.domains.modules.manifests.world import (
 )
 
 from hortus.domains.modules.manifests.outline import change_matters, outline, owner_of
-from hortus.domains.modules.manifests.readiness import SETTLING
 from hortus.domains.modules.manifests.resting import Resting
-from hortus.domains.modules.manifests.settling import Settling
+from hortus.domains.modules.manifests.settling import HOLDS, Settling
 from hortus.domains.modules.names import Annotation
 from hortus.domains.modules.types import KYMAS
 from hortus.engine.cache import Change
@@ -307,5 +306,5 @@ def test_what_was_applied_is_remembered_until_something_differs() -> None:
     assert not remembered()
     current.add(PLACE)
     note()
-    clock.skip(SETTLING)
+    clock.skip(HOLDS)
     assert not remembered()

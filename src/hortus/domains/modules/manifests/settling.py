@@ -2,21 +2,23 @@
 
 The event by which a workload reports that it is available says nothing of the other objects, so they are not read,
 rendered and compared once more for it. The memory of a Manifest ends with its next spec, with a Deployment of it that
-is another than the one observed after the apply, with a watch that is not current, and after `SETTLING` seconds.
+is another than the one observed after the apply, with a watch that is not current, and after `HOLDS` seconds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from hortus.domains.modules.manifests.outline import Edition
-from hortus.domains.modules.manifests.readiness import SETTLING
 from hortus.engine.remote import KubeconfigRef
 from hortus.kube import Clock
 from hortus.kube.objects import Object, ObjectKey
+
+HOLDS: Final = 600.0
+"""Seconds. With a fleet that is installed at once the event may wait in the queue for minutes."""
 
 
 class _Metadata(msgspec.Struct):
@@ -61,7 +63,7 @@ class Settling:
         editions: Collection[Edition],
     ) -> None:
         """All objects of a Manifest, in its state `manifest`, were applied now."""
-        until = self._clock.monotonic() + SETTLING
+        until = self._clock.monotonic() + HOLDS
         self._applied[key] = AppliedModule(place, workloads, editions, _written(manifest), until)
 
     def applied(self, key: ObjectKey, manifest: Object) -> AppliedModule | None:
