@@ -11,6 +11,7 @@ from hortus.domains import Domain, LocalSetup, RbacRules
 if TYPE_CHECKING:
     from hortus.domains import ProcessContext
     from hortus.engine.flags import Flag
+    from hortus.engine.fleet import FleetView
     from hortus.engine.rollouts.types import ChangeKind
     from hortus.kube.objects import Resource
     from hortus.schema import Kind
@@ -68,6 +69,11 @@ class _Agents(Domain):
         from hortus.domains.agents import composition
 
         composition.add_to(process)
+
+    def fleet_views(self) -> Sequence[FleetView[Any]]:
+        from hortus.domains.agents.fleet.rows import PlacementRows
+
+        return (PlacementRows(),)
 
     def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:
         from hortus.domains.agents import commands

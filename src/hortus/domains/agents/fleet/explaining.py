@@ -88,15 +88,14 @@ def _of_placement(state: PlacementState) -> Iterator[str]:
         yield f"  {ready.reason}: {ready.message}"
     if not is_current(placement):
         yield f"  version {placement.status.version or 'none'} is installed, {spec.version} is wanted"
-    yield f"  next step: {_next(state)}"
+    yield f"  next step: {_OWNERS[PlacementReason.WAITS] if state.waits else next_step(placement)}"
 
 
-def _next(state: PlacementState) -> str:
-    ready = ready_of(state.placement)
-    if is_ready(state.placement):
+def next_step(placement: AgentPlacement) -> str:
+    """The next step of an agent that does not wait for a rollout, with its owner."""
+    ready = ready_of(placement)
+    if is_ready(placement):
         return "none: the agent runs on all nodes"
-    if state.waits:
-        return _OWNERS[PlacementReason.WAITS]
     return _OWNERS.get(ready.reason, _NOBODY) if ready is not None else _NOBODY
 
 
