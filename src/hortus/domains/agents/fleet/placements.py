@@ -53,6 +53,18 @@ class _Look(NamedTuple):
     workloads: Generations
     until: float
     """Monotonic time of the next comparison."""
+    shown: set[tuple[str, str]]
+    """The workloads that the watches have shown as they were left; of the others they are behind."""
+
+    def is_disturbed(self, found: Generations) -> bool:
+        """Reports whether somebody else has changed or deleted a workload since."""
+        for workload, generation in self.workloads.items():
+            live = found.get(workload, 0)
+            if live > generation or (live < generation and workload in self.shown):
+                return True
+            if live == generation:
+                self.shown.add(workload)
+        return False
 
 
 class AgentPlacementController(KindController[PlacementContext]):
@@ -171,7 +183,7 @@ class AgentPlacementController(KindController[PlacementContext]):
         look, now = self._looks.get(context.key), self.wiring.clock.monotonic()
         if look is None or context.workloads is None or look.until <= now:
             return None
-        if look[:4] != self._look(context, context.workloads.generations, 0.0)[:4]:
+        if look[:3] != self._look(context, {}, 0.0)[:3] or look.is_disturbed(context.workloads.generations):
             return None
         return self._report(context, look)
 
@@ -278,7 +290,7 @@ class AgentPlacementController(KindController[PlacementContext]):
         if workloads is None:
             # The watches are just being opened, and report the cluster as soon as they show it whole.
             return Result(requeue_after=after)
-        current = look is None or workloads.generations == look.workloads
+        current = look is None or look.workloads.items() <= workloads.generations.items()
         if current and workloads.available:
             text = f"The agent runs on {workloads.nodes.available} of {workloads.nodes.desired} nodes."
             context.ready(Reason.RUNNING, f"{text} A change waits: {waits}." if waits else text)
@@ -295,7 +307,7 @@ class AgentPlacementController(KindController[PlacementContext]):
     def _look(self, context: PlacementContext, workloads: Generations, until: float) -> _Look:
         placement = context.object
         facts = hash(repr(cluster_values(context.profile)))
-        return _Look(placement.spec.version, placement.metadata.generation, facts, dict(workloads), until)
+        return _Look(placement.spec.version, placement.metadata.generation, facts, dict(workloads), until, set())
 
     def _drop(self, key: ObjectKey) -> None:
         self._looks.pop(key, None)
