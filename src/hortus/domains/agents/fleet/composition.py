@@ -13,7 +13,7 @@ from hortus.domains.agents.fleet.placements import AgentPlacementController
 from hortus.domains.agents.fleet.removal import PlacementRemoval
 from hortus.domains.agents.fleet.rendering import cluster_values
 from hortus.domains.agents.settings import FleetSettings
-from hortus.domains.agents.types import AgentPlacement
+from hortus.domains.agents.types import AgentConfiguration, AgentPlacement
 from hortus.domains.inventory.types import CLUSTER_PROFILES, ClusterProfile
 from hortus.engine import (
     Backoff,
@@ -25,6 +25,7 @@ from hortus.engine import (
     Trigger,
     TypedCache,
     Watch,
+    Wiring,
     labels_changed,
     read,
     spec_or_metadata_changed,
@@ -35,6 +36,7 @@ from hortus.engine.kubeconfigs import SECRETS, KubeconfigSecret, sealed
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.remote import KubeconfigRef, RemotePool, RemoteStates
 from hortus.engine.rollouts import RolloutGate, waits_for
+from hortus.engine.sources import Source
 from hortus.kube import Client
 from hortus.kube.objects import Object, ObjectKey, key_of
 
@@ -67,19 +69,7 @@ def add_fleet(
     placements, configurations = placing.cache, configuring.cache
     placements.raw.add_index(CONFIGURATION_INDEX, _configuration_of)
     placements.raw.add_index(_CLUSTER_INDEX, _cluster_of)
-    secrets = TypedCache(KubeconfigSecret, manager.cache(SECRETS, namespace=namespace, transform=sealed))
-    manager.controller(
-        CONFIGURATIONS,
-        AgentConfigurationController(
-            configuring,
-            profiles=profiles,
-            placements=placements,
-            secrets=secrets,
-            report_period=settings.fleet_period,
-        ),
-        sources=_sources_of_configurations(configurations.raw, placements.raw, profiles.raw, secrets.raw),
-        workers=settings.workers,
-    )
+    _add_configurations(manager, configuring, profiles, placements, settings=settings)
     members = AgentMembers(pool, clock=manager.clock)
     manager.on_handover(members.shed)
     controller = AgentPlacementController(
@@ -93,14 +83,6 @@ def add_fleet(
         resync=settings.resync,
         report_period=settings.report_period,
     )
-    recreated = Trigger()
-
-    def on_recreated(place: KubeconfigRef) -> None:
-        for key in members.keys_at(place):
-            controller.disturb(key)
-            recreated.fire(key)
-
-    pool.on_recreated(on_recreated)
     keys = _PlacementKeys(placements.raw)
     manager.controller(
         PLACEMENTS,
@@ -110,13 +92,47 @@ def add_fleet(
             Watch(configurations.raw, to=keys.of_configuration, when=_came_or_went),
             gate.source(AGENT_CHANGE, keys_of=keys.of_cluster, waiting=keys.waiting),
             Watch(placements.raw, when=spec_or_metadata_changed),
-            *members.sources,
-            RemoteStates(pool, to=members.keys_at),
-            recreated,
+            *_sources_of_members(pool, members, controller),
         ],
         workers=settings.placement_workers,
         backoff=Backoff(first=1.0, cap=_LONGEST_PAUSE),
     )
+
+
+def _add_configurations(
+    manager: Manager,
+    wiring: Wiring[AgentConfiguration],
+    profiles: TypedCache[ClusterProfile],
+    placements: TypedCache[AgentPlacement],
+    *,
+    settings: FleetSettings,
+) -> None:
+    secrets = TypedCache(KubeconfigSecret, manager.cache(SECRETS, namespace=settings.namespace, transform=sealed))
+    manager.controller(
+        CONFIGURATIONS,
+        AgentConfigurationController(
+            wiring,
+            profiles=profiles,
+            placements=placements,
+            secrets=secrets,
+            report_period=settings.fleet_period,
+        ),
+        sources=_sources_of_configurations(wiring.cache.raw, placements.raw, profiles.raw, secrets.raw),
+        workers=settings.workers,
+    )
+
+
+def _sources_of_members(pool: RemotePool, members: AgentMembers, controller: AgentPlacementController) -> list[Source]:
+    """The workloads in clusters, their reachability, and another cluster in the place of one."""
+    recreated = Trigger()
+
+    def on_recreated(place: KubeconfigRef) -> None:
+        for key in members.keys_at(place):
+            controller.disturb(key)
+            recreated.fire(key)
+
+    pool.on_recreated(on_recreated)
+    return [*members.sources, RemoteStates(pool, to=members.keys_at), recreated]
 
 
 class _PlacementKeys:
