@@ -33,7 +33,7 @@ TEMPLATE = {"spec": {"containers": [{"name": "instana-agent", "image": "icr.io/i
 
 
 async def left_by_the_go_operator(here: AgentsWorld) -> None:
-    """Its finalizer, objects, record and status; its record also names an object of a former set."""
+    """Make what it leaves: finalizer, objects, and a record that also names an object of a former set."""
     await here.agent()
     body = {"metadata": {"finalizers": ["v3.agent.instana.io/finalizer"]}}
     agent = read(InstanaAgent, await here.change(INSTANA_AGENTS, HOME, body))

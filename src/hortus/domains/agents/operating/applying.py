@@ -66,14 +66,20 @@ class AgentApplier:
     async def _each(self, objects: Sequence[Object], phase: AgentPhase) -> None:
         """Apply all; raises AgentError with all failures."""
 
+        dry_run = phase is AgentPhase.DRY_RUN
+        waves = [[obj for obj in objects if _is_binding(obj) is last] for last in (False, True)]
+
         async def one(obj: Object) -> ObjectFailure | None:
             try:
-                await self._apply(obj, dry_run=phase is AgentPhase.DRY_RUN)
+                await self._apply(obj, dry_run=dry_run)
             except KubeError as error:
+                if dry_run and isinstance(error, NotFound) and _is_binding(obj):
+                    return None  # its role is of the same set: it was tried, and is made first
                 return ObjectFailure(phase, dependent_of(obj), error)
             return None
 
-        failures = [failure for failure in await each(objects, one, limit=_PARALLEL) if failure is not None]
+        found = [await each(wave, one, limit=_PARALLEL) for wave in waves]
+        failures = [failure for wave in found for failure in wave if failure is not None]
         if failures:
             raise AgentError(failures)
 
@@ -189,6 +195,10 @@ class AgentApplier:
                 if attempt:
                     raise
         return False
+
+
+def _is_binding(obj: Object) -> bool:
+    return dependent_of(obj).kind.endswith("RoleBinding")
 
 
 def _owner_kind(record: Object | None) -> str:
