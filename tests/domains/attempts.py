@@ -23,6 +23,12 @@ parts = pytest.mark.parametrize("part", range(PARTS))
 """Each part takes one answer in so many, so that the parts run at the same time."""
 
 
+def one_of(parts: int) -> pytest.MarkDecorator:
+    """The first part for `make test`, all of so many for `make soak`, where they take minutes."""
+    others = [pytest.param(part, marks=pytest.mark.soak) for part in range(1, parts)]
+    return pytest.mark.parametrize("part", [0, *others])
+
+
 class AttemptWorld(Protocol):
     """A world of tests whose controllers make observed requests."""
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 
-import pytest
 from tests.domains.agents.fleet.world import AGENT, DAEMON_SETS, FLEET, NAMESPACES, AgentWorld, is_running
+from tests.domains.attempts import one_of
 from tests.domains.killing import Killer, killed_at
 
 from hortus.domains.agents.fleet.composition import PLACEMENTS
@@ -48,7 +48,7 @@ def parts_of(placement: Object) -> tuple[object, list[str]]:
     return placement["spec"], lines
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@one_of(PARTS)
 async def test_a_kill_at_any_write_shows_neither_in_the_agent_nor_after_its_removal(
     here: AgentWorld, part: int
 ) -> None:

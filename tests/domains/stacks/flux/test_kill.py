@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.domains.attempts import Attempts, parts
+from tests.domains.attempts import PARTS, Attempts, one_of
 from tests.domains.stacks.addons.test_stages import AFTER, BEFORE, NEXT, ONE, applied, chart
 from tests.domains.stacks.addons.world import CONFIG_MAPS, conditions
 from tests.domains.stacks.flux.test_handover import by_flux, by_hortus
@@ -75,7 +75,7 @@ async def _by_flux(there: FluxWorld) -> object:
     return await there.here.until(lambda obj: by_flux(obj, ONE))
 
 
-@parts
+@one_of(PARTS)
 async def test_an_installation_by_flux_survives_a_kill_at_every_await(world: Made, part: int) -> None:
     await ATTEMPTS.assert_no_kill_shows(world, part, _chosen, _by_flux, least=12)
 
@@ -93,7 +93,7 @@ async def _upgraded(there: FluxWorld) -> object:
     return await there.here.until(lambda obj: by_flux(obj, NEXT))
 
 
-@parts
+@one_of(PARTS)
 async def test_an_upgrade_by_flux_survives_a_kill_at_every_await(world: Made, part: int) -> None:
     await ATTEMPTS.assert_no_kill_shows(world, part, _upgrading, _upgraded, least=12)
 
@@ -107,7 +107,7 @@ async def _going(there: FluxWorld) -> None:
     await there.choose("flux")
 
 
-@parts
+@one_of(PARTS)
 async def test_a_handover_to_flux_survives_a_kill_at_every_await(world: Made, part: int) -> None:
     await ATTEMPTS.assert_no_kill_shows(world, part, _going, _by_flux, least=12)
 
@@ -124,6 +124,6 @@ async def _by_hortus(there: FluxWorld) -> object:
     return await there.here.until(lambda obj: by_hortus(obj, ONE))
 
 
-@parts
+@one_of(PARTS)
 async def test_a_way_back_from_flux_survives_a_kill_at_every_await(world: Made, part: int) -> None:
     await ATTEMPTS.assert_no_kill_shows(world, part, _coming, _by_hortus, least=12)
