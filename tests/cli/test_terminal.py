@@ -114,7 +114,7 @@ def test_a_timeout_is_a_duration_and_a_number_is_seconds(fleet: Fleet, timeout: 
 def test_every_command_says_its_formats_in_its_help(fleet: Fleet) -> None:
     """And no help is wider than the terminal, but for examples that are typed as they are.
 
-    A command whose output is a file or a folder has no formats.
+    A command whose output is a file, a folder or a picture has no formats.
     """
     for path, options, examples in _commands(app):
         for width in (60, 80):
@@ -122,7 +122,7 @@ def test_every_command_says_its_formats_in_its_help(fleet: Fleet) -> None:
             assert shown.returncode == 0, shown.stderr
             wide = [line.strip() for line in shown.stdout.splitlines() if len(line) > width]
             assert all(width < 80 and line in examples for line in wide), (path, wide)
-        if "output" in options and not re.search(r"--output (FILE|DIR)\b", shown.stdout):
+        if "output" in options and not re.search(r"--output (FILE|DIR|PICTURE)\b", shown.stdout):
             assert "-o, --output FORMAT" in shown.stdout and "json" in shown.stdout, path
 
 

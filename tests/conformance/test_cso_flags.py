@@ -77,5 +77,6 @@ def test_credentials_of_the_environment_are_in_no_text() -> None:
         "OCI_PASSWORD": "canary-2",
     }
     source = settings.from_flags(parsed(), given).source
-    assert (source.owner, source.repository, source.missing()) == ("example", "stacks", "")
-    assert "canary" not in repr(source)
+    found = source.variables
+    assert (found.git_org_name, found.git_repository_name, source.missing()) == ("example", "stacks", "")
+    assert "canary" not in f"{source!r} {found!r}"

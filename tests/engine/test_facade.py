@@ -14,12 +14,12 @@ ROOT = Path(__file__).resolve().parents[2]
 FOR_AUTHORS = {
     "programs that put themselves together": {
         *("HOST_FLAGS", "Host", "LeadershipLost", "LogSettings", "add_kind", "configure_logging"),
-        *("hosted", "run", "run_manager", "Controller"),
+        *("hosted", "run", "run_manager"),
     },
     "reading of objects and conditions": {
         *("copy_of", "has_condition", "is_owned_by", "resource_of"),
     },
-    "sources, and what they need": {"Permission", "annotations_changed", "fields_changed", "to_label", "to_same_name"},
+    "sources, and what they need": {"Permission", "annotations_changed", "to_label", "to_same_name"},
 }
 """Exports without a use by Hortus' own domains, by the work of an author that they are for."""
 

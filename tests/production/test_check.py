@@ -90,7 +90,8 @@ async def test_an_installation_that_works_has_no_failure(site: Site) -> None:
     modules = {"Kyma", "Manifest", "ModuleConfiguration", "ModuleReleaseMeta", "ModuleTemplate", "Watcher"}
     openstack = {"OpenStackClusterStackRelease", "OpenStackClusterStackReleaseTemplate", "OpenStackNodeImageRelease"}
     stacks = {"ClusterAddon", "ClusterStack", "ClusterStackRelease", "StackPolicy"} | openstack
-    optional = {"ClusterAccess", "ClusterProfile", "Leftover", "Runtime"} | rollouts | modules | stacks
+    agents = {"AgentConfiguration", "AgentPlacement", "InstanaAgent", "InstanaAgentRemote"}
+    optional = {"ClusterAccess", "ClusterProfile", "Leftover", "Runtime"} | rollouts | modules | stacks | agents
     assert {finding.subject for finding in found.values() if finding.state != "ok"} == optional
     assert found["ClusterAccess"].text == "not served: --cluster-access is off (in the chart config.cluster-access)"
     assert found["RBAC"].text == f"system:serviceaccount:{HERE}:hortus has its permissions in kcp-system"

@@ -15,7 +15,6 @@ from hortus.domains.agents.builders.facts import InstanaFacts
 from hortus.domains.agents.builders.merging import configuration
 from hortus.domains.agents.builders.names import AnyAgent
 from hortus.domains.agents.types import InstanaAgent, InstanaTelemetry, InstanaTelemetryPort
-from hortus.render.gotemplate import write_pretty
 
 MONITORING_LABEL: Final = "instana-workload-monitoring"
 HTTPS_PROXY: Final = "HTTPS_PROXY"
@@ -97,5 +96,8 @@ def namespace_labels(namespaces: Mapping[str, Mapping[str, str]] | None) -> str:
     version = 0 if namespaces is None else 1
     if not chosen:
         return f"version: {version}\nnamespaces: {{}}\n"
+    # Loaded with the first such namespace: a process without agents does without templates.
+    from hortus.render.gotemplate import write_pretty
+
     # The writer indents by two, the Go operator's by four; no key and no value has a line break.
     return f"version: {version}\n" + _MARGIN.sub(lambda found: found[0] * 2, write_pretty({"namespaces": chosen}))

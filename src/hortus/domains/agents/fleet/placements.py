@@ -273,9 +273,9 @@ class AgentPlacementController(KindController[PlacementContext]):
 
     async def _finish(self, context: PlacementContext) -> Result:
         pause = spread(self._resync, 0.1, random=self._random)
+        context.workloads = self._members.workloads(context.key, context.identity)
         look = self._look(context, context.client.generations, self.wiring.clock.monotonic() + pause)
         self._looks[context.key] = look
-        context.workloads = self._members.workloads(context.key, context.identity)
         return self._report(context, look)
 
     async def _forget(self, context: PlacementContext) -> None:
@@ -307,7 +307,9 @@ class AgentPlacementController(KindController[PlacementContext]):
     def _look(self, context: PlacementContext, workloads: Generations, until: float) -> _Look:
         placement = context.object
         facts = hash(repr(cluster_values(context.profile)))
-        return _Look(placement.spec.version, placement.metadata.generation, facts, dict(workloads), until, set())
+        shown = context.workloads.generations if context.workloads is not None else {}
+        seen = {workload for workload, generation in workloads.items() if shown.get(workload) == generation}
+        return _Look(placement.spec.version, placement.metadata.generation, facts, dict(workloads), until, seen)
 
     def _drop(self, key: ObjectKey) -> None:
         self._looks.pop(key, None)

@@ -9,7 +9,7 @@ The result is checked by the schema of InstanaAgent's CRD: a builder never meets
 from __future__ import annotations
 
 import functools
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import orjson
@@ -19,7 +19,9 @@ from hortus.domains.agents.types import AgentConfiguration, InstanaAgent, Instan
 from hortus.domains.inventory.types import ClusterProfile, ProfileLabel, Property
 from hortus.kube.objects import Object
 from hortus.kube.patches import apply_merge_patch
-from hortus.schema import Structural, schema
+
+if TYPE_CHECKING:
+    from hortus.schema import Structural
 
 GENERATION: Final = 1
 """The generation in labels of built objects: the same in all clusters, and no reason to write them again."""
@@ -119,6 +121,8 @@ def _program(text: str) -> Any:
 
 @functools.cache
 def _schema() -> Structural:
+    from hortus.schema import Structural, schema
+
     return Structural.compile(schema(InstanaAgent))
 
 

@@ -55,6 +55,7 @@ def register(stack: CommandGroup, connect: Connect) -> None:
         "--output",
         "-o",
         type=click.Choice(("mermaid", "svg")),
+        metavar="PICTURE",
         default="mermaid",
         show_default=True,
         help="mermaid: a flowchart in Mermaid's notation; svg: a picture that any browser shows.",
