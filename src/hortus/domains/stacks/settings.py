@@ -73,7 +73,7 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     github_url: str
     variables: RemoteVariables
-    """Those of the environment, with the repository that the flags name."""
+    """Variables of the environment, with the repository that the flags name."""
 
     def missing(self) -> str:
         """The variable of the environment without which the source cannot be used; empty when there is none."""

@@ -96,9 +96,10 @@ async def test_what_others_change_or_delete_is_mended(here: AgentsWorld) -> None
             namespace = "kube-system" if resource.namespaced else ""
             await here.client.delete(resource, name, namespace)
             await here.until(lambda obj: obj, name, namespace, resource)
-        await here.until(
+        mended = await here.until(
             lambda obj: obj["data"]["backend"] == "backend.example.org:443", f"{HOME}-k8sensor", resource=CONFIG_MAPS
         )
+    assert mended["data"] == {"backend": "backend.example.org:443"}
 
 
 async def test_the_sensor_that_is_switched_off_leaves_no_condition_and_no_error(here: AgentsWorld) -> None:

@@ -47,7 +47,8 @@ async def test_namespaces_with_the_label_are_followed_created_ones_too(here: Age
         await here.namespace("shop", **{MONITORED: "true"})  # the Go operator misses a creation
         await here.until(says("shop"), name, resource=CONFIG_MAPS)
         await here.client.patch(NAMESPACES, "shop", {"metadata": {"labels": {MONITORED: None}}})
-        await here.until(says("namespaces: {}"), name, resource=CONFIG_MAPS)
+        emptied = await here.until(says("namespaces: {}"), name, resource=CONFIG_MAPS)
+    assert emptied["data"] == {"namespaces.yaml": "version: 1\nnamespaces: {}\n"}
 
 
 async def test_etcd_is_found_by_watches_and_does_not_make_pods_flap(here: AgentsWorld) -> None:

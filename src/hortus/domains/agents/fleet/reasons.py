@@ -42,4 +42,4 @@ FAILURES: Final = frozenset(
         PlacementReason.REFUSED,
     }
 )
-"""Those that count as a failure in a rollout. A cluster that does not answer has the time that the policy allows."""
+"""Reasons that count as a failure in a rollout. A cluster that does not answer has the time that the policy allows."""

@@ -60,13 +60,13 @@ class AgentCounts(Fields, frozen=True):
     selected: _Count = 0
     """Clusters that get their agent from this configuration."""
     current: _Count = 0
-    """Those that have its present version."""
+    """Clusters that have its present version."""
     ready: _Count = 0
-    """Those that have it and whose agents all run."""
+    """Clusters that have it and whose agents all run."""
     waiting: _Count = 0
-    """Those that wait for a rollout."""
+    """Clusters that wait for a rollout."""
     failed: _Count = 0
-    """Those that report a failure."""
+    """Clusters that report a failure."""
     overruled: _Count = 0
     """Clusters that match, and get the same agent from another configuration."""
 

@@ -113,7 +113,7 @@ class HelmMigration:
             return
         await self._relabel(one.namespace, _selector(live), _selector(obj))
         await self._remove(resource, one, metadata.uid, Propagation.ORPHAN)
-        # Those that the old one made in between.
+        # Pods that the old one made in between.
         await self._relabel(one.namespace, _selector(live), _selector(obj))
 
     async def _relabel(self, namespace: str, former: dict[str, str], wanted: dict[str, str]) -> None:

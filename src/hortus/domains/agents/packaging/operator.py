@@ -24,7 +24,7 @@ IMAGE: Final = f"hortus:{__version__}"
 ARGUMENTS: Final = ("run", "--agents", "--leader-elect", "--watch-namespace=", "--gardener-kubeconfig-path=")
 _RBAC: Final = "rbac.authorization.k8s.io"
 _ARCHITECTURES: Final = ("amd64", "arm64")
-"""Those for which all libraries have wheels."""
+"""Architectures for which all libraries have wheels."""
 
 
 class OperatorChoices(msgspec.Struct, frozen=True, kw_only=True):

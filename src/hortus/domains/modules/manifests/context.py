@@ -46,7 +46,7 @@ class ManifestContext(ReconcileContext[Manifest]):
     def __init__(self, wiring: Wiring[Manifest], raw: Object) -> None:
         super().__init__(wiring, raw)
         self.editions: set[Edition] = set()
-        """Those of the Deployments that were observed."""
+        """Editions of the Deployments that were observed."""
 
     place: KubeconfigRef
     """The place of the cluster's kubeconfig. Set by the step that connects, like all that follows by its step."""

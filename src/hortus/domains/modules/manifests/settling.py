@@ -39,7 +39,7 @@ class AppliedModule(NamedTuple):
     workloads: Sequence[Object]
     """The workloads of the module as they were rendered."""
     editions: Collection[Edition]
-    """Those of its Deployments as they were observed afterwards."""
+    """Editions of its Deployments as they were observed afterwards."""
     written: _Written
     until: float
     """Monotonic time."""
