@@ -27,7 +27,7 @@ from .scripted import Script, failure, json, serving
 
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
 ONE: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one", "namespace": "default"}}
-QUICK = ConnectionSettings(retries=Retries(first_wait=0.001), timeout=5.0)
+QUICK = ConnectionSettings(retries=Retries(first_wait=0.001), timeout=60.0)
 BASE = "/api/v1/namespaces/default/configmaps"
 
 

@@ -65,6 +65,14 @@ async def test_a_watch_continues_from_the_last_version_when_the_server_ends_the_
     assert script.requests[0].query["allowWatchBookmarks"] == "true"
 
 
+async def test_a_stream_lasts_one_to_two_watch_periods() -> None:
+    script = Script(stream(event("ADDED", "2")))
+    settings = ConnectionSettings(watch_period=3600.0)
+    async with serving(script) as access, Client(access, settings=settings) as client:
+        await collect(client, 1)
+    assert 3600 <= int(script.requests[0].query["timeoutSeconds"]) <= 7200
+
+
 async def test_a_watch_without_a_version_ends_instead_of_skipping_events() -> None:
     script = Script(stream(event("ADDED", "5")))
     async with serving(script) as access, Client(access) as client:
@@ -206,11 +214,11 @@ def test_the_splitter_holds_half_a_line_only() -> None:
 async def test_a_watch_without_a_byte_for_two_bookmark_periods_is_given_up_and_keeps_its_version() -> None:
     never = asyncio.Event()
     script = Script(stream(event("ADDED", "2"), until=never))
-    settings = ConnectionSettings(bookmark_period=0.05)
+    settings = ConnectionSettings(bookmark_period=1.0)
     async with serving(script) as access, Client(access, settings=settings) as client:
         events = client.watch(CONFIGMAPS, resource_version="1")
         assert (await anext(events)).type == "ADDED"
-        with pytest.raises(errors.RequestTimedOut, match=r"within 0\.1 s"):
+        with pytest.raises(errors.RequestTimedOut, match=r"within 2 s"):
             async with asyncio.timeout(60):
                 await anext(events)
         assert events.resource_version == "2"

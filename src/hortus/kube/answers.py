@@ -40,31 +40,31 @@ class _ListMeta(msgspec.Struct, rename="camel"):
 
 
 async def read_body(
-    response: aiohttp.ClientResponse, host: str, settings: ConnectionSettings, memory: Memory | None
+    response: aiohttp.ClientResponse, host: str, settings: ConnectionSettings, memory: Memory | None, most: int = 0
 ) -> bytes:
-    """Reads the whole body, which returns the connection to the pool. Any failure on the way closes it."""
+    """Reads the whole body, which returns the connection to the pool. Any failure on the way closes it. `most` bounds
+    it further than the settings do, unless it is 0."""
     length = response.content_length
+    bound = min(most or settings.max_response, settings.max_response)
     try:
         if length is not None and not settings.compression:
-            if length > settings.max_response:
-                raise _too_large(response, host, settings)
+            if length > bound:
+                raise _too_large(response, host, bound)
             if memory is None or length <= _GRAIN:
                 return await response.read()
-        return await _read_counted(response, host, settings, memory)
+        return await _read_counted(response, host, bound, memory)
     except BaseException:
         response.close()
         raise
 
 
-async def _read_counted(
-    response: aiohttp.ClientResponse, host: str, settings: ConnectionSettings, memory: Memory | None
-) -> bytes:
+async def _read_counted(response: aiohttp.ClientResponse, host: str, bound: int, memory: Memory | None) -> bytes:
     pieces, size, held = [], 0, 0
     try:
         while piece := await response.content.readany():
             size += len(piece)
-            if size > settings.max_response:
-                raise _too_large(response, host, settings)
+            if size > bound:
+                raise _too_large(response, host, bound)
             if memory is not None and size > held + _GRAIN:
                 if not memory.take(_GRAIN):
                     raise _no_room(host, memory)
@@ -81,10 +81,10 @@ def _no_room(host: str, memory: Memory) -> ResponseTooLarge:
     return ResponseTooLarge(host, problem, "ask for fewer objects at once, or later")
 
 
-def _too_large(response: aiohttp.ClientResponse, host: str, settings: ConnectionSettings) -> ResponseTooLarge:
+def _too_large(response: aiohttp.ClientResponse, host: str, bound: int) -> ResponseTooLarge:
     return ResponseTooLarge(
         host,
-        f"the answer to {response.method} {response.url.raw_path} exceeds {settings.max_response} bytes",
+        f"the answer to {response.method} {response.url.raw_path} exceeds {bound} bytes",
         "ask for fewer objects at once or raise max_response",
     )
 

@@ -219,6 +219,23 @@ class Client:
             if not token:
                 return
 
+    async def page(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        labels: object = "",
+        *,
+        limit: int,
+        token: str = "",
+        metadata_only: bool = False,
+    ) -> tuple[ObjectList, str]:
+        """One page of a list, and the token of the next one, which is empty after the last. Raises Gone for a token
+        that has expired."""
+        accept = _METADATA_LIST if metadata_only else JSON
+        query = query_of(**{"labelSelector": str(labels), "limit": str(limit), "continue": token})
+        answer = await self._connection.call("GET", collection(resource, namespace) + query, accept=accept)
+        return decoded_page(answer, resource, self.host, restarted=False)
+
     def watch(
         self,
         resource: Resource,
@@ -236,7 +253,7 @@ class Client:
         """The events after `resource_version`, without end: see `Watch`. BOOKMARK events are included.
 
         `initial_events` asks for the present state first, ended by a bookmark (KEP-3157); `timeout` is the length of
-        one stream in seconds, 300 to 600 when not given.
+        one stream in seconds, one to two watch periods of the connection when not given.
         """
         path = collection(resource, namespace)
         query = {

@@ -127,11 +127,13 @@ class Connection:
         accept: str = JSON,
         repeatable: bool | None = None,
         timeout: float | None = None,
+        most: int = 0,
     ) -> Answer:
         """Makes one call, retried as the settings allow. `target` is the encoded path and query below the server's URL.
 
-        `repeatable` marks the call as idempotent; default: GET, HEAD and PUT. `timeout` is for each attempt. Raises
-        KubeError; an answer of 400 and above is an ApiError, a redirect Garbage.
+        `repeatable` marks the call as idempotent; default: GET, HEAD and PUT. `timeout` is for each attempt. `most` is
+        the number of bytes that the answer may have, where that is less than `settings.max_response`; 0 is no bound of
+        its own. Raises KubeError; an answer of 400 and above is an ApiError, a redirect Garbage.
         """
         if repeatable is None:
             repeatable = method in ("GET", "HEAD", "PUT")
@@ -139,7 +141,7 @@ class Connection:
         while True:
             attempt += 1
             try:
-                return await self._attempt(method, target, body, content_type, accept, timeout)
+                return await self._attempt(method, target, body, content_type, accept, timeout, most)
             except (ApiError, TransportError) as error:
                 delay = self.settings.retries.delay(error, attempt, repeatable=repeatable)
                 if isinstance(error, Unauthorized) and self._auth.renewable and not renewed:
@@ -151,7 +153,14 @@ class Connection:
                 await self.clock.sleep(delay)
 
     async def _attempt(
-        self, method: str, target: str, body: bytes | None, content_type: str, accept: str, timeout: float | None
+        self,
+        method: str,
+        target: str,
+        body: bytes | None,
+        content_type: str,
+        accept: str,
+        timeout: float | None,
+        most: int,
     ) -> Answer:
         limiter = self._limiter
         if limiter is not None and (delay := limiter.reserve()) > 0:
@@ -159,7 +168,7 @@ class Connection:
         async with self._slots:
             try:
                 response = await self._send(method, target, body, content_type, accept, timeout)
-                content = await self._body(response)
+                content = await self._body(response, most)
             except FOREIGN as error:
                 raise mapped(error, self.host, timeout or self.settings.timeout) from None
         if response.status >= 300:
@@ -221,7 +230,7 @@ class Connection:
         elif not isinstance(timeout, aiohttp.ClientTimeout):
             timeout = self._timeouts(timeout)
         started = self.clock.monotonic()
-        code = "<error>"
+        code, response = "<error>", None
         try:
             response = await session.request(
                 method,
@@ -236,10 +245,16 @@ class Connection:
             return response
         finally:
             if self._observer is not None:
-                self._observer.answered(method, self.host, code, self.clock.monotonic() - started)
+                try:
+                    self._observer.answered(method, self.host, code, self.clock.monotonic() - started)
+                except BaseException:
+                    # Nobody gets the response, which would hold its connection until it is collected.
+                    if response is not None:
+                        response.close()
+                    raise
 
-    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
-        return await read_body(response, self.host, self.settings, self._memory)
+    async def _body(self, response: aiohttp.ClientResponse, most: int = 0) -> bytes:
+        return await read_body(response, self.host, self.settings, self._memory, most)
 
     def _timeouts(self, seconds: float) -> aiohttp.ClientTimeout:
         return aiohttp.ClientTimeout(total=seconds, sock_connect=self.settings.connect_timeout, ceil_threshold=1e9)

@@ -38,6 +38,19 @@ def set_fence(fence: Fence | None) -> None:
     _FENCE.set(fence)
 
 
+def joined_fence(fence: Fence) -> Fence:
+    """A fence that refuses what `fence` or the present fence of this task refuses."""
+    before = _FENCE.get()
+    if before is None:
+        return fence
+
+    def both() -> None:
+        before()
+        fence()
+
+    return both
+
+
 def check_fence() -> None:
     """Raises `Fenced` when the current work must not act any more; costs nothing for work without a fence."""
     fence = _FENCE.get()
@@ -97,4 +110,4 @@ class FencedRequest(aiohttp.ClientRequest):
         conn.close()
 
 
-__all__ = ["Fence", "Fenced", "FencedBody", "FencedRequest", "check_fence", "set_fence"]
+__all__ = ["Fence", "Fenced", "FencedBody", "FencedRequest", "check_fence", "joined_fence", "set_fence"]

@@ -39,6 +39,9 @@ class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
     bookmark_period: float = 60.0
     """Seconds between two bookmarks of a watch, as kube-apiserver sends them; a watch that is silent for two periods is
     ended."""
+    watch_period: float = 300.0
+    """The shortest time of one stream of a watch, up to twice this; as in client-go's reflector, so that a fleet's
+    watches spread."""
     compression: bool = False
     """Ask for gzip: saves network on large lists, costs CPU."""
     retries: Retries = Retries()
@@ -66,6 +69,7 @@ class CallOptions(TypedDict, total=False):
     accept: str
     repeatable: bool | None
     timeout: float | None
+    most: int
 
 
 class Transport(Protocol):

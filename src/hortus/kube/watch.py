@@ -1,7 +1,7 @@
 """Watching one collection: from lines of JSON to events, across the server's own time limits.
 
-A `Watch` asks the server for a stream of 5 to 10 minutes and, when that ends in good order, continues from the last
-resourceVersion seen (events and bookmarks), so a caller sees one endless sequence. A stream with bookmarks that is
+A `Watch` asks the server for a stream of one to two watch periods and, when that ends in good order, continues from the
+last resourceVersion seen (events and bookmarks), so a caller sees one endless sequence. A stream with bookmarks that is
 silent for two bookmark periods is ended. Failures are never hidden: a broken connection, an ERROR event and half a line
 are raised as `KubeError`s; `resource_version` is then the start for a new watch. After `Expired` only a new list helps
 (Kubernetes API Concepts, "Efficient detection of changes").
@@ -25,8 +25,6 @@ ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOO
 _KINDS = (ADDED, MODIFIED, DELETED, BOOKMARK)
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 """Annotation of the bookmark that ends the initial events (KEP-3157)."""
-_SHORTEST = 300.0
-"""Seconds of one stream, up to twice this; as in client-go's reflector, so that a fleet's watches spread."""
 _GRACE = 30.0
 """Seconds beyond its own time limit after which a silent server is given up."""
 _EMPTY_PAUSE = 1.0
@@ -89,7 +87,8 @@ class Watch:
     async def _run(self) -> AsyncGenerator[WatchEvent, None]:
         while True:
             before = self.resource_version
-            seconds = self._timeout or random.uniform(_SHORTEST, 2 * _SHORTEST)  # noqa: S311 - spreads a crowd
+            shortest = self._connection.settings.watch_period
+            seconds = self._timeout or random.uniform(shortest, 2 * shortest)  # noqa: S311 - spreads a crowd
             target = self._target(self.resource_version, max(1, int(seconds)))
             splitter = LineSplitter(self._connection.host, self._connection.settings.max_event)
             stream = self._connection.stream(target, accept=self._accept, idle_timeout=self._silence(seconds))
