@@ -135,7 +135,8 @@ async def test_credentials_never_reach_the_log(recorded: tuple[Wire, Recorded], 
 async def test_a_watch_is_recorded_when_it_begins_and_when_it_ends(recorded: tuple[Wire, Recorded]) -> None:
     wire, log = recorded
     async with wire.watch(f"{CONFIGMAPS}?watch=true&timeoutSeconds=1") as events:
-        assert [(e["verb"], e["stage"]) for e in log.events()] == [("watch", "ResponseStarted")]
+        # Where the machine is busy, the second is over by now, and its end recorded too.
+        assert [(e["verb"], e["stage"]) for e in log.events()][:1] == [("watch", "ResponseStarted")]
         while not await events.ended():
             pass
     assert (log.last()["stage"], log.last()["responseStatus"]["code"]) == ("ResponseComplete", 200)

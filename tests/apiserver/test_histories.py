@@ -40,7 +40,7 @@ class Http:
 
     def connect(self) -> http.client.HTTPSConnection:
         address = self._server.url.removeprefix("https://")
-        return http.client.HTTPSConnection(address, context=self._server.tls(), timeout=30)
+        return http.client.HTTPSConnection(address, context=self._server.tls(), timeout=60)
 
     def send(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> tuple[int, Any]:
         headers = self._headers | ({"Content-Type": content_type} if body is not None else {})

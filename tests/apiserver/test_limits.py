@@ -151,7 +151,7 @@ async def test_cancelled_waiters_block_no_one(cancelled: int) -> None:
     tasks = [asyncio.create_task(work(number)) for number in range(4)]
     await asyncio.sleep(0)
     tasks[cancelled].cancel()
-    await asyncio.wait(tasks, timeout=30)
+    await asyncio.wait(tasks, timeout=60)
     assert order == [number for number in range(4) if number != cancelled]
 
 
@@ -159,7 +159,7 @@ async def test_work_in_threads_is_done_one_at_a_time_also_when_nobody_waits_for_
     turns, going, seen = Turns(), threading.Event(), []
 
     def slow() -> None:
-        going.wait(30)
+        going.wait(60)
         seen.append("slow")
 
     left = asyncio.create_task(turns.aside("a", slow))

@@ -143,6 +143,14 @@ async def test_a_watch_of_one_object_shows_that_object_alone(wire: Wire, namespa
         assert await events.take(1) == [("MODIFIED", "open")]
 
 
+async def test_one_name_is_watched_in_all_namespaces_by_a_selector_alone(wire: Wire, namespace: str) -> None:
+    await _secrets(wire, namespace, "hidden", "open")
+    async with wire.watch("/api/v1/secrets?watch=1&fieldSelector=metadata.name%3Dopen") as events:
+        assert await events.take(1) == [("ADDED", "open")]
+    refused = await wire.get("/api/v1/watch/secrets/open")
+    assert (refused.code, refused.message) == (404, NO_SUCH)
+
+
 @pytest.mark.parametrize("selector", ["metadata.name%3Dhidden", "metadata.name!%3Dopen", "type%3DOpaque"])
 async def test_a_watch_of_one_object_takes_no_selector_for_others(wire: Wire, namespace: str, selector: str) -> None:
     await _secrets(wire, namespace, "hidden", "open")

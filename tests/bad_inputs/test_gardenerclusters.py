@@ -188,7 +188,7 @@ async def test_names_and_annotations_at_the_limits_work(here: World, owned: bool
         await here.rest(name)
         assert here.garden.calls == [shoot]
         await here.client.delete(GARDENER_CLUSTERS, name, here.namespace)
-        await here.until_secret(lambda obj: not obj, "k" * 253)
+        await here.until_gone("Secret", "k" * 253)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ async def test_what_the_schema_cannot_know_becomes_an_error_that_says_what_to_do
         shown = await here.until_condition(reason)
         assert says in shown["message"]
         await here.client.delete(GARDENER_CLUSTERS, "rt-1", here.namespace)
-        await here.until("GardenerCluster", "rt-1", lambda obj: not obj)
+        await here.until_gone("GardenerCluster", "rt-1")
 
 
 async def test_annotations_beyond_the_limit_leave_a_cluster_as_it_is(client: Client, tmp_path: Path) -> None:

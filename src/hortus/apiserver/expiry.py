@@ -93,7 +93,7 @@ class EventExpiry:
                 try:
                     await asyncio.gather(*(self._delete(due) for due in batch))
                 except StoreFailed as error:
-                    _log.debug("events stay until the store takes their deletion: %s", error)
+                    _log.debug("events stay until the store takes their deletion", extra={"error": str(error)})
                     self._due.extendleft(reversed(batch))
                     wait = _RETRY_SECONDS
                     break

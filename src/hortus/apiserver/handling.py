@@ -32,6 +32,7 @@ from hortus.apiserver.http import Reply, RequestInfo, flag, parse_query, request
 from hortus.apiserver.http.queries import Query
 from hortus.apiserver.limits import Bound, ServerLimits
 from hortus.apiserver.metrics import ServerMetrics
+from hortus.apiserver.pods import PodNetwork
 from hortus.apiserver.remarks import REMARKS
 from hortus.apiserver.resources.context import OperationContext
 from hortus.apiserver.routing import Router
@@ -66,7 +67,7 @@ def _refusal(error: Exception) -> ApiError:
         case ObjectTooLarge():
             return RequestEntityTooLarge(str(error))
         case StoreFailed():
-            _log.error("the store failed: %s", error)
+            _log.error("the store failed", extra={"error": str(error)})
             return ServiceUnavailable(f"the store failed: {error}", retry_after=_STORE_RETRY)
         case RecursionError():
             return BadRequest("the object provided is nested too deeply")
@@ -136,6 +137,10 @@ class RequestHandler:
         self._bounds = {"get": reads, "list": reads, "head": reads, "watch": Bound(limits.watches)}
         self._bounds |= dict.fromkeys(("create", "update", "patch", "delete", "deletecollection"), writes)
         self.interceptor: Interceptor | None = None
+
+    def reach_pods(self, network: PodNetwork) -> None:
+        """Lets `network` answer for pods."""
+        self._router.pods = network
 
     async def end_watches(self) -> None:
         """Ends every open watch as if its time were over."""

@@ -53,7 +53,7 @@ async def _line(name: str, check: Check) -> str:
     try:
         await check()
     except StoreFailed as error:
-        _log.warning("the check %s failed: %s", name, error)
+        _log.warning("a check failed", extra={"check": name, "error": str(error)})
         return f"[-]{name} failed: reason withheld"
     return f"[+]{name} ok"
 

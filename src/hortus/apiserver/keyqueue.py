@@ -158,7 +158,10 @@ class KeyQueue(Generic[K]):
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         wait = min(_FIRST_RETRY * 2 ** min(failures, 16), _LAST_RETRY)
-        _log.log(logging.WARNING if failures > 3 else logging.DEBUG, "%s: %s: %s", self._name, key, error)
+        if failures > 3:
+            _log.warning("work on a key failed", extra={"queue": self._name, "key": str(key), "error": str(error)})
+        else:
+            _log.debug("work on a key failed", extra={"queue": self._name, "key": str(key), "error": str(error)})
         self._timers[key] = self._clock.call_later(wait, lambda: self._again(key))
 
     def _again(self, key: K) -> None:

@@ -25,7 +25,7 @@ from hortus.apiserver.http.replies import json_reply
 from hortus.apiserver.metrics import ServerMetrics
 from hortus.apiserver.namespaces import NAMESPACES
 from hortus.apiserver.options import delete_options, write_options
-from hortus.apiserver.pods import ACTIONS, DONE_STATUS, bind
+from hortus.apiserver.pods import ACTIONS, DONE_STATUS, PROXY, PodNetwork, bind, proxied
 from hortus.apiserver.remarks import REMARKS
 from hortus.apiserver.representation import event_encoder, list_reply, negotiated, object_reply, sent_object
 from hortus.apiserver.resources import deletion, patching, reading, watching, writing
@@ -61,6 +61,7 @@ class Router:
         self._metrics = metrics
         self._lines = watching.SharedLines()
         self._watches: set[StoreWatch] = set()
+        self.pods: PodNetwork | None = None
 
     async def end_watches(self) -> None:
         """Ends every open watch as if its time were over."""
@@ -146,6 +147,11 @@ class Router:
             if info.verb != "create":
                 raise not_allowed()
             return await self._act(request, scope, query)
+        if scope.kind.suffix == "core/pods" and scope.subresource == PROXY:
+            if info.method != "GET":
+                raise not_allowed()
+            raw = request._message.path.partition("?")[2]
+            return await proxied(self._ctx, scope, self.pods, f"{info.page}?{raw}" if raw else info.page)
         if scope.subresource == "scale" and definition.scale is not None:
             return await self._scale(request, scope, info, query)
         resource = definition.resource
@@ -302,7 +308,9 @@ def _is_at_home(kind: Kind, info: RequestInfo) -> bool:
     authorized in its own namespace ("API Concepts", resource URIs).
     """
     if kind.resource.namespaced:
-        return bool(info.namespace) or info.verb != "watch" or not info.name
+        # A list or watch by a field selector has a name that is not of the path.
+        named = info.verb == "watch" and info.path.endswith(f"/{info.resource}/{info.name}")
+        return bool(info.namespace) or not named
     return not info.namespace or (kind.suffix == NAMESPACES and not info.below)
 
 

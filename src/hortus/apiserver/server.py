@@ -34,6 +34,7 @@ from hortus.apiserver.handling import Interceptor, RequestHandler
 from hortus.apiserver.identities import CreationGuard
 from hortus.apiserver.local import Local
 from hortus.apiserver.namespaces import SERVER, NamespaceController, NamespaceStates
+from hortus.apiserver.pods import PodNetwork
 from hortus.apiserver.resources.context import Admission, OperationContext
 from hortus.apiserver.resources.definition import ResourceDefinition
 from hortus.apiserver.resources.failures import no_such_resource
@@ -144,6 +145,10 @@ class ApiServer:
     def intercept(self, interceptor: Interceptor) -> None:
         """Lets `interceptor` answer requests. To be called before `start`."""
         self._handler.interceptor = interceptor
+
+    def reach_pods(self, network: PodNetwork) -> None:
+        """Lets `network` answer for the pods of all logical clusters (`pods/proxy`)."""
+        self._handler.reach_pods(network)
 
     def local(self, cluster: str, user: UserInfo = SERVER, *, manager: str = "hortus-apiserver") -> Local:
         """The API of a logical cluster for code of this process and loop, acting as `user`."""

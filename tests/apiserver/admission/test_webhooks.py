@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from tests.apiserver.admission.scripted import Webhook, configuration, patch, rule, webhook
+from tests.apiserver.store.etcdserver import free_port
 from tests.apiserver.wire import Answer, Wire, configmap
 
 from hortus.testing.apiserver import TestServer
@@ -231,11 +232,7 @@ async def test_an_unreachable_webhook_is_named_in_the_error(wire: Wire, namespac
 
 @pytest.fixture
 def unused_port() -> int:
-    import socket
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+    return free_port()
 
 
 async def test_an_invalid_ca_bundle_is_named_in_the_error(wire: Wire, namespace: str) -> None:

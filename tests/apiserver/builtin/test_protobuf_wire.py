@@ -25,7 +25,7 @@ def _ask(
     sends: str = MEDIA_TYPE,
 ) -> tuple[int, str, bytes]:
     host = server.url.removeprefix("https://")
-    connection = http.client.HTTPSConnection(host, context=server.tls(), timeout=30)
+    connection = http.client.HTTPSConnection(host, context=server.tls(), timeout=60)
     try:
         headers = {"Authorization": f"Bearer {server.token}", "Accept": accept, "Content-Type": sends}
         connection.request(method, path, body, headers)
@@ -100,7 +100,8 @@ def test_kubectl_creates_with_protobuf(server: TestServer) -> None:
         pytest.skip("no kubectl on PATH: what it sends is not tried")
 
     def kubectl(*words: str) -> str:
-        command = [program, "--kubeconfig", str(server.kubeconfig), *words]
+        cache = server.kubeconfig.parent / "cache"
+        command = [program, "--kubeconfig", str(server.kubeconfig), "--cache-dir", str(cache), *words]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
     for words in (

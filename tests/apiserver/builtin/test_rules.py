@@ -95,6 +95,18 @@ def test_a_selector_has_to_match_and_may_never_change(rules: Rules) -> None:
     ]
 
 
+def test_the_claims_of_a_stateful_set_are_volumes_of_its_pods(rules: Rules) -> None:
+    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    made = _workload("StatefulSet", serviceName="a", volumeClaimTemplates=[claim])
+    pod = made["spec"]["template"]["spec"]
+    pod["containers"][0]["volumeMounts"] = [{"name": name, "mountPath": f"/{name}"} for name in ("data", "other")]
+    where = "spec.template.spec.containers[0].volumeMounts"
+    assert rules.problems(copy.deepcopy(made)) == [f'{where}[1].name: Not found: "other"']
+    pod["activeDeadlineSeconds"] = 5
+    word = "spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in StatefulSet is not Supported"
+    assert word in rules.problems(made)
+
+
 def test_a_stateful_set_changes_only_what_it_may(rules: Rules) -> None:
     old = rules.create(_workload("StatefulSet", serviceName="a"))
     new = copy.deepcopy(old)

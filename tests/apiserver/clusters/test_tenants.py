@@ -19,8 +19,8 @@ from hortus.testing.apiserver import TestServer, started_apiserver
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-SECONDS = 10.0
-"""For what takes milliseconds unless somebody is in the way."""
+SECONDS = 25.0
+"""For what takes milliseconds unless somebody is in the way: a webhook that hangs is in the way for 30 s."""
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,8 @@ from tests.oracles.programs import find_assets
 
 _PORTS = 12_000
 """Ports to choose from, below those of outgoing connections."""
+_given: set[int] = set()
+"""Ports that were handed out: what listens on one may not have begun yet, or be about to come back."""
 
 
 def find_etcd() -> str | None:
@@ -27,12 +29,20 @@ def find_etcd() -> str | None:
 
 
 def free_port() -> int:
-    """A port that nothing listens on, now or after a restart of what will: no outgoing connection gets it meanwhile."""
+    """A port that nothing listens on, now or after a restart of what will.
+
+    No outgoing connection gets it meanwhile, nor another test, be it of this process or of another worker of pytest.
+    """
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    share = _PORTS // workers
     while True:
-        port = _lowest_outgoing() - 1 - secrets.randbelow(_PORTS)
+        port = _lowest_outgoing() - 1 - worker % workers * share - secrets.randbelow(share)
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
-            return port
+            if port not in _given:
+                _given.add(port)
+                return port
 
 
 def _lowest_outgoing() -> int:

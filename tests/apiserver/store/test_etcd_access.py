@@ -61,9 +61,9 @@ async def set_up_users(address: str) -> None:
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An etcd that wants a login; its tokens live for 2 s."""
+    """An etcd that wants a login; its tokens live for longer than the tests."""
     port = free_port()
-    with running_etcd(_ETCD, tmp_path_factory.mktemp("etcd"), port, more=["--auth-token-ttl", "2"]):
+    with running_etcd(_ETCD, tmp_path_factory.mktemp("etcd"), port, more=["--auth-token-ttl", "300"]):
         address = f"http://127.0.0.1:{port}"
         asyncio.run(set_up_users(address))
         yield address

@@ -85,6 +85,7 @@ async def test_calls_that_find_no_connection_in_time_fail_and_say_why(monkeypatc
             monkeypatch.setattr(_etcdwire, "_CALL_SECONDS", 0.05)
             with pytest.raises(StoreFailed, match=f"{CONNECTIONS} calls hang"):
                 await wire.call("/v3/kv/range", {})
+            monkeypatch.undo()
             etcd.answer.set()
             await asyncio.gather(*hanging)
             assert await wire.call("/v3/kv/range", {}) == {"header": {"revision": "1"}}

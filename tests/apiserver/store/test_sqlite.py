@@ -477,5 +477,5 @@ def test_a_process_that_forgets_to_close_still_ends(tmp_path: Path) -> None:
         "    store = SqliteBackend(Path(sys.argv[1])); await store.start()\n"
         "asyncio.run(main())\n"
     )
-    done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "store.db")], timeout=30, check=False)
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "store.db")], timeout=60, check=False)
     assert done.returncode == 0

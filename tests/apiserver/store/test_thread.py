@@ -33,11 +33,11 @@ async def test_the_end_waits_for_work_that_its_caller_gave_up() -> None:
 
     def work() -> None:
         begun.set()
-        go_on.wait(30)
+        go_on.wait(60)
         done.append(1)
 
     running = asyncio.ensure_future(thread.run(work))
-    await asyncio.to_thread(begun.wait, 30)
+    await asyncio.to_thread(begun.wait, 60)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running

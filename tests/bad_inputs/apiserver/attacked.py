@@ -31,7 +31,10 @@ _ROOT = Path(__file__).resolve().parents[3]
 PATIENCE = 60.0
 """Seconds after which an answer that does not come fails the test, on a machine that does other things as well."""
 _PROMPT = 10.0
-"""Seconds within which a well-behaved client is answered, whatever the load from others."""
+"""Seconds of CPU that the server's loop uses at most while a well-behaved client waits, whatever the load from others.
+
+The time on a clock says less: the machine does other things as well.
+"""
 
 
 class Reply(NamedTuple):
@@ -159,14 +162,15 @@ class Target:
                 number = 0
                 while True:
                     number += 1
-                    began = time.monotonic()
+                    began, computed = time.monotonic(), self.computed()
                     body = {"metadata": {"generateName": "bystander-"}, "data": {"number": str(number)}}
-                    async with asyncio.timeout(_PROMPT):
+                    async with asyncio.timeout(PATIENCE):
                         made = await wire.post("/api/v1/namespaces/kube-public/configmaps", body)
                         assert made.code == 201, made.body
                         path = f"/api/v1/namespaces/kube-public/configmaps/{made.body['metadata']['name']}"
                         assert (await wire.get(path)).body["data"] == {"number": str(number)}
                         assert (await wire.delete(path)).code == 200
+                    assert self.computed() - computed < _PROMPT
                     waited.append(time.monotonic() - began)
                     settled.set()
                     if done.is_set():
@@ -221,6 +225,6 @@ def _end(process: subprocess.Popen[str]) -> None:
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGUSR1)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(1)  # it goes on after it has said where it is; nothing else ends it
+            process.wait(10)  # it goes on after it has said where it is; nothing else ends it
         process.kill()
         raise AssertionError(f"the server did not stop within {PATIENCE:.0f} s") from None

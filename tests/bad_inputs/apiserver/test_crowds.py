@@ -15,7 +15,7 @@ CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 JSON = "Content-Type: application/json"
 TOO_MANY = (429, "TooManyRequests")
 CONNECTIONS = 100
-SHORT = 3.0
+SHORT = 5.0
 """Seconds for everything that a client may take long for."""
 
 
@@ -93,7 +93,7 @@ async def test_half_open_handshakes_make_room_for_whole_ones(hasty: Target) -> N
 
         def begin(count: int) -> None:
             for number in range(count):
-                raw = opened.enter_context(sockets.create_connection(("127.0.0.1", hasty.port), timeout=20))
+                raw = opened.enter_context(sockets.create_connection(("127.0.0.1", hasty.port), timeout=60))
                 if number % 2:
                     raw.send(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
 
@@ -108,7 +108,7 @@ async def test_idle_connections_make_room_for_busy_ones(hasty: Target) -> None:
 
         def connect(count: int) -> None:
             for _ in range(count):
-                raw = opened.enter_context(sockets.create_connection(("127.0.0.1", hasty.port), timeout=20))
+                raw = opened.enter_context(sockets.create_connection(("127.0.0.1", hasty.port), timeout=60))
                 opened.enter_context(tls.wrap_socket(raw, server_hostname="127.0.0.1"))
 
         with hasty.grows_less_than(32):

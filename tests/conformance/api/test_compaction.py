@@ -50,7 +50,7 @@ def compact(server: Server) -> Compact:
 
 def _compact_etcd(server: RealServer, revision: int) -> None:
     asked = urllib.request.Request(f"{server.etcd}/v3/kv/compaction", data=json.dumps({"revision": revision}).encode())
-    with urllib.request.urlopen(asked, timeout=10) as answer:
+    with urllib.request.urlopen(asked, timeout=60) as answer:
         assert answer.status == 200
 
 

@@ -44,9 +44,13 @@ def test_the_official_client_writes_lists_watches_and_deletes(kubeconfig: Path) 
         assert [item.metadata.name for item in listed.items] == ["official"]
         patched = core.patch_namespaced_config_map("official", "default", {"data": {"c": "d"}})
         assert patched.data == {"a": "b", "c": "d"}
-        stream = watch.Watch().stream(core.list_namespaced_config_map, "default", timeout_seconds=1)
-        assert [(event["type"], event["object"].metadata.name) for event in stream] == [("ADDED", "official")]
+        stream = watch.Watch().stream(core.list_namespaced_config_map, "default", label_selector="l=x")
+        first = next(stream)
         core.delete_namespaced_config_map("official", "default")
+        last = next(stream)
+        assert [event["type"] for event in (first, last)] == ["ADDED", "DELETED"]
+        assert {event["object"].metadata.name for event in (first, last)} == {"official"}
+        stream.close()
         with pytest.raises(client.ApiException) as missing:
             core.read_namespaced_config_map("official", "default")
         assert missing.value.status == 404

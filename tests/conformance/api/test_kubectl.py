@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,9 @@ KUBECTL = shutil.which("kubectl")
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
 
 Kubectl = Callable[..., str]
+Follow = Callable[..., Awaitable["Running"]]
+PATIENCE = 60.0
+"""Seconds after which a command that does not end, or a line that does not come, fails the test."""
 
 DEPLOYMENT = """
 apiVersion: apps/v1
@@ -31,17 +35,67 @@ spec:
 
 
 @pytest.fixture(scope="module")
-def kubectl(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
-    kubeconfig, cache = server.kubeconfig, tmp_path_factory.mktemp("kubectl")
+def command(server: Server, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """kubectl with the options that lead it to the server."""
+    return [str(KUBECTL), f"--kubeconfig={server.kubeconfig}", f"--cache-dir={tmp_path_factory.mktemp('kubectl')}"]
+
+
+@pytest.fixture(scope="module")
+def kubectl(command: list[str], tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
+    folder = tmp_path_factory.mktemp("typed")
 
     def run(*words: str, stdin: object = None, code: int | None = 0) -> str:
         text = stdin if isinstance(stdin, str) or stdin is None else json.dumps(stdin)
-        command = [str(KUBECTL), f"--kubeconfig={kubeconfig}", f"--cache-dir={cache}", *words]
-        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=30, cwd=Path(cache))
+        whole = [*command, *words]
+        done = subprocess.run(whole, input=text, capture_output=True, text=True, timeout=PATIENCE, cwd=folder)
         assert code in (None, done.returncode), done.stdout + done.stderr
         return done.stdout + done.stderr
 
     return run
+
+
+class Running:
+    """A kubectl that continues while the test does something else. Its output and its log come in one stream."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        self._process = process
+        self._printed = process.stdout
+
+    async def line(self, holding: str = "") -> str:
+        """The next line with this text. Raises EOFError when kubectl ends before it."""
+        async with asyncio.timeout(PATIENCE):
+            while line := (await self._printed.readline()).decode():
+                if holding in line:
+                    return line
+        raise EOFError(f"kubectl has ended without {holding!r}")
+
+    async def end(self) -> str:
+        """The remaining output of a kubectl that ends by itself, with 0."""
+        async with asyncio.timeout(PATIENCE):
+            printed = (await self._printed.read()).decode()
+            assert await self._process.wait() == 0, printed
+        return printed
+
+
+@pytest.fixture
+async def follow(command: list[str], tmp_path: Path) -> AsyncIterator[Follow]:
+    """Starts kubectl commands that continue until they end or the test does."""
+    processes: list[asyncio.subprocess.Process] = []
+
+    async def start(*words: str) -> Running:
+        pipe = asyncio.subprocess.PIPE
+        made = await asyncio.create_subprocess_exec(
+            *command, *words, stdout=pipe, stderr=asyncio.subprocess.STDOUT, cwd=tmp_path
+        )
+        processes.append(made)
+        return Running(made)
+
+    yield start
+    for process in processes:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
 
 
 def test_apply_diff_scale_and_delete(kubectl: Kubectl) -> None:
@@ -73,7 +127,7 @@ def test_mistakes_are_named(kubectl: Kubectl) -> None:
 
 def test_custom_kinds_are_explained_and_waited_for(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=crd("kubectl.example"))
-    kubectl("wait", "--for=condition=Established", "crd/beds.kubectl.example", "--timeout=10s")
+    kubectl("wait", "--for=condition=Established", "crd/beds.kubectl.example", "--timeout=60s")
     # Some servers publish a schema a moment after they serve its kind; the test's own limit of time ends this.
     while "FIELDS:" not in (explained := kubectl("explain", "beds.spec", code=None)):
         pass
@@ -89,7 +143,9 @@ def test_who_am_i_and_what_may_i(kubectl: Kubectl) -> None:
     assert kubectl("auth", "can-i", "delete", "pods") == "yes\n"
     assert kubectl("auth", "can-i", "delete", "pods", "--as=nobody", code=1) == "no\n"
     kubectl("create", "clusterrolebinding", "viewers", "--clusterrole=view", "--user=vera")
-    assert kubectl("auth", "can-i", "list", "pods", "--as=vera") == "yes\n"
+    # A server learns of a binding by a watch; the test's own limit of time ends this.
+    while kubectl("auth", "can-i", "list", "pods", "--as=vera", code=None) != "yes\n":
+        pass
     assert "secrets is forbidden" in kubectl("get", "secrets", "--as=vera", code=1)
 
 

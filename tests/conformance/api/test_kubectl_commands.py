@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import stat
-import threading
 from pathlib import Path
 
 import pytest
 from tests.conformance.api.test_custom_resources import crd
-from tests.conformance.api.test_kubectl import DEPLOYMENT, KUBECTL, Kubectl, kubectl
+from tests.conformance.api.test_kubectl import DEPLOYMENT, KUBECTL, Follow, Kubectl, command, follow, kubectl
 
-__all__ = ["kubectl"]
+__all__ = ["command", "follow", "kubectl"]
 
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
 
@@ -93,17 +93,16 @@ def test_strict_validation_names_what_is_unknown(kubectl: Kubectl, space: str) -
     assert kubectl("create", "--validate=ignore", "-f", "-", space, stdin=wrong) == "configmap/m created\n"
 
 
-def test_a_rollout_is_over_when_its_status_says_so(kubectl: Kubectl, space: str) -> None:
+async def test_a_rollout_is_over_when_its_status_says_so(kubectl: Kubectl, space: str, follow: Follow) -> None:
     kubectl("apply", "-f", "-", space, stdin=DEPLOYMENT)
     status = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2}
     patch = ("patch", "deployment", "web", "--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
-    later = threading.Timer(0.3, lambda: kubectl(*patch, space))
-    later.start()
-    printed = kubectl("rollout", "status", "deployment/web", "--timeout=20s", space)
-    later.join()
-    assert printed.endswith('deployment "web" successfully rolled out\n')
+    rollout = await follow("rollout", "status", "deployment/web", "--timeout=60s", space)
+    assert await rollout.line() == "Waiting for deployment spec update to be observed...\n"
+    await asyncio.to_thread(kubectl, *patch, space)
+    assert (await rollout.end()).endswith('deployment "web" successfully rolled out\n')
     assert kubectl("rollout", "restart", "deployment/web", space) == "deployment.apps/web restarted\n"
-    assert kubectl("wait", "--for=jsonpath={.status.readyReplicas}=2", "deployment/web", "--timeout=10s", space)
+    assert kubectl("wait", "--for=jsonpath={.status.readyReplicas}=2", "deployment/web", "--timeout=60s", space)
 
 
 @pytest.mark.usefixtures("controllers")
@@ -115,18 +114,17 @@ def test_deletion_cascades_as_requested(kubectl: Kubectl, space: str) -> None:
         kubectl("create", "-f", "-", space, stdin={**MAP, "metadata": {"name": "child", "ownerReferences": [owner]}})
         kubectl("delete", "cm", "m", f"--cascade={cascade}", space)
         if not left:
-            kubectl("wait", "--for=delete", "cm/child", "--timeout=20s", space)
+            kubectl("wait", "--for=delete", "cm/child", "--timeout=60s", space)
         names = kubectl("get", "cm", "child", "--ignore-not-found", "-o", "name", space)
         assert names == left, cascade
 
 
-def test_get_follows_changes(kubectl: Kubectl, space: str) -> None:
+async def test_get_follows_changes(kubectl: Kubectl, space: str, follow: Follow) -> None:
     kubectl("create", "-f", "-", space, stdin=MAP)
-    later = threading.Timer(0.3, lambda: kubectl("label", "cm", "m", "x=y", space))
-    later.start()
-    seen = kubectl("get", "cm", "m", "-w", "-o", "name", "--request-timeout=2s", space)
-    later.join()
-    assert seen.splitlines()[:2] == ["configmap/m", "configmap/m"]
+    seen = await follow("get", "cm", "m", "-w", "-o", "name", space)
+    assert await seen.line() == "configmap/m\n"
+    await asyncio.to_thread(kubectl, "label", "cm", "m", "x=y", space)
+    assert await seen.line() == "configmap/m\n"
 
 
 def test_authority_is_listed_and_tokens_are_made(kubectl: Kubectl, space: str) -> None:
@@ -257,19 +255,18 @@ def test_a_change_is_shown_before_it_is_made(kubectl: Kubectl, space: str) -> No
     assert kubectl("get", "cm", "m", "-o", "jsonpath={.data.a}", space) == "1"
 
 
-def test_raw_paths_and_waits(kubectl: Kubectl, space: str) -> None:
+async def test_raw_paths_and_waits(kubectl: Kubectl, space: str, follow: Follow) -> None:
     assert kubectl("get", "--raw", "/readyz") == "ok"
     namespace = space.partition("=")[2]
     assert json.loads(kubectl("get", "--raw", f"/api/v1/namespaces/{namespace}"))["kind"] == "Namespace"
     assert json.loads(kubectl("get", "--raw", "/apis/apps"))["preferredVersion"]["version"] == "v1"
-    later = threading.Timer(0.2, lambda: kubectl("create", "-f", "-", space, stdin=MAP))
-    later.start()
-    assert kubectl("wait", "--for=create", "cm/m", "--timeout=20s", space) == "configmap/m condition met\n"
-    later.join()
-    later = threading.Timer(0.2, lambda: kubectl("delete", "cm", "m", space))
-    later.start()
-    assert kubectl("wait", "--for=delete", "cm/m", "--timeout=20s", space) in ("", "configmap/m condition met\n")
-    later.join()
+    for condition, words in (("create", ("create", "-f", "-")), ("delete", ("delete", "cm", "m"))):
+        waiting = await follow("wait", f"--for={condition}", "cm/m", "--timeout=60s", "-v=6", space)
+        await waiting.line("/configmaps")  # it has asked once, and waits
+        await asyncio.to_thread(kubectl, *words, space, stdin=MAP)
+        assert [line for line in (await waiting.end()).splitlines() if line.startswith("configmap/")] == [
+            "configmap/m condition met"
+        ]
     missing = kubectl("get", "--raw", "/nowhere", code=1)
     assert "NotFound" in missing
 

@@ -57,7 +57,7 @@ def seen(server: Server, namespace: str) -> dict[str, Any]:
     program = built_program("typedclient")
     if program is None:
         pytest.skip(why_not("typedclient"))
-    done = subprocess.run([program, str(server.kubeconfig), namespace], capture_output=True, text=True, timeout=90)
+    done = subprocess.run([program, str(server.kubeconfig), namespace], capture_output=True, text=True, timeout=150)
     assert done.returncode == 0, done.stderr
     answers: dict[str, Any] = json.loads(done.stdout)
     return answers

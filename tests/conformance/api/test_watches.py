@@ -94,7 +94,7 @@ async def test_a_watch_ends_with_its_time(wire: RecordedWire, configmaps: str) -
 async def test_a_watch_from_the_future_is_silent_up_to_it(wire: RecordedWire, configmaps: str) -> None:
     with wire.unrecorded():
         soon = int(await _revision(wire, configmaps)) + 1
-        async with wire.watch(f"{configmaps}?watch=true&resourceVersion={soon}&timeoutSeconds=5") as events:
+        async with wire.watch(f"{configmaps}?watch=true&resourceVersion={soon}") as events:
             for name in "abc":
                 made = await wire.post(configmaps, configmap(name))
                 if int(made.body["metadata"]["resourceVersion"]) > soon:

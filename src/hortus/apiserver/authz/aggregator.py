@@ -67,12 +67,18 @@ class RoleAggregator:
         """
         value = encode(role)
         if len(value.head) + len(value.tail) > len(record.value) and await self._full(cluster):
-            _log.warning("%s%s keeps the rules it has: the cluster's quota is used up", record.bucket, record.name)
+            _log.warning(
+                "an aggregated role keeps its rules, since the cluster's quota is used up",
+                extra={"bucket": record.bucket, "object": record.name},
+            )
             return False
         try:
             await self._storage.put(record.key, value, replaced=record)
         except RequestEntityTooLarge as error:
-            _log.warning("%s%s keeps the rules it has: %s", record.bucket, record.name, error.message)
+            _log.warning(
+                "an aggregated role keeps its rules",
+                extra={"bucket": record.bucket, "object": record.name, "error": error.message},
+            )
             return False
         except Mismatch:
             pass  # Another writer changed it meanwhile; the next round reads the change.

@@ -214,7 +214,7 @@ def decode(values: Iterable[bytes]) -> list[Object]:
         try:
             _EXPECTED.decode(value)
         except msgspec.MsgspecError as error:
-            _log.error("an RBAC object is not understood and grants nothing: %s", error)
+            _log.error("an RBAC object is not understood and grants nothing", extra={"error": str(error)})
             continue
         found.append(msgspec.json.decode(value, type=dict))
     return found

@@ -306,7 +306,9 @@ def _int_or_string(value: Any, owner: str, path: str) -> int | str:
     return _integer(value, owner, path, kind="int32")
 
 
-def _read_defaults(text: str) -> dict[str, Object]:
+def static_defaults() -> dict[str, Object]:
+    """The static defaults of built-in kinds, by the alias.Name of their type."""
+    text = resources.files(__package__).joinpath("defaults.txt").read_text("utf-8")
     found: dict[str, Object] = {}
     for line in text.split("\n"):
         if not line or line.startswith("#"):
@@ -319,5 +321,4 @@ def _read_defaults(text: str) -> dict[str, Object]:
 @functools.cache
 def builtin_shapes() -> Shapes:
     """Shapes by the package's own description and defaults."""
-    text = resources.files(__package__).joinpath("defaults.txt").read_text("utf-8")
-    return Shapes(builtin(), _read_defaults(text))
+    return Shapes(builtin(), static_defaults())

@@ -235,7 +235,7 @@ class LogicalClusters:
             # One bad object does not affect other clusters; an active cluster keeps its old state.
             if known is None:
                 self._quarantined.add(name)
-            _log.error("LogicalCluster %s is not understood and not served: %s", name, error)
+            _log.error("a LogicalCluster is not understood and not served", extra={"object": name, "error": str(error)})
             return
         uid = str(metadata.uid)
         if metadata.deletionTimestamp:
@@ -276,7 +276,9 @@ class LogicalClusters:
                     # The store logs its failure itself; here it is only retried.
                     await self._clock.sleep(_RETRY_SECONDS)
                 except Exception:
-                    _log.exception("logical cluster %s cannot be emptied before its object changes", name)
+                    _log.exception(
+                        "a logical cluster cannot be emptied before its object changes", extra={"object": name}
+                    )
         finally:
             del self._retiring[name]
 

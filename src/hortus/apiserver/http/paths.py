@@ -25,6 +25,9 @@ _VERBS = {
     "DELETE": ("delete", "deletecollection"),
 }
 _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
+_PROXY = "proxy"
+_PROXIED = frozenset({"nodes", "pods", "services"})
+"""Resources whose subresource `proxy` has paths of its own, which permissions do not distinguish."""
 _LONGEST_PATH = 4096
 
 
@@ -44,6 +47,8 @@ class RequestInfo(NamedTuple):
     name: str = ""
     below: bool = False
     """True when the path puts the resource below a namespace; a Namespace is in its own without being below it."""
+    page: str = ""
+    """The path below the subresource `proxy`, which belongs to the server behind it."""
 
 
 def request_info(method: str, raw_path: str) -> RequestInfo:
@@ -94,7 +99,7 @@ def _resource(cluster: str, method: str, path: str, group: str, version: str, re
     if watch:
         rest = rest[1:]
     namespace = name = subresource = ""
-    resource, below = rest[0], False
+    resource, below, page = rest[0], False, ""
     if resource == "namespaces" and len(rest) > 1:
         namespace = rest[1]
         if len(rest) > 2 and rest[2] not in _NAMESPACE_SUBRESOURCES:
@@ -103,5 +108,7 @@ def _resource(cluster: str, method: str, path: str, group: str, version: str, re
         name = rest[1]
     if len(rest) > 2:
         subresource = "/".join(rest[2:])
+        if rest[2] == _PROXY and resource in _PROXIED:
+            subresource, page = _PROXY, "/" + "/".join(rest[3:])
     verb = "watch" if watch else verbs[0] if name else verbs[1]
-    return RequestInfo(cluster, method, verb, path, group, version, resource, subresource, namespace, name, below)
+    return RequestInfo(cluster, method, verb, path, group, version, resource, subresource, namespace, name, below, page)

@@ -87,7 +87,10 @@ class Storage:
                 try:
                     look(record)
                 except Exception:
-                    _log.exception("an object is not understood and left out", extra=_place(record.key))
+                    _log.exception(
+                        "an object is not understood and left out",
+                        extra={"bucket": record.key.bucket, "object": record.key.name},
+                    )
 
     async def count(self, bucket: str) -> int:
         return await self.backend.count(bucket)
@@ -115,8 +118,6 @@ def _notify_one(listener: Listener, change: Commit) -> None:
         listener(change)
     except Exception:
         # The commit is made, and the other listeners must get it even when one fails.
-        _log.exception("a cache could not follow a change", extra=_place(change.key))
-
-
-def _place(key: StoreKey) -> dict[str, str]:
-    return {"bucket": key.bucket, "object": key.name}
+        _log.exception(
+            "a cache could not follow a change", extra={"bucket": change.key.bucket, "object": change.key.name}
+        )

@@ -4,12 +4,16 @@ This needs no schema: managedFields of the last apply show how each part of the 
 list by its keys). The answer errs on one side: True means that no value would change, False that one may. Only a schema
 could separate an atomic map from a map that was null or empty when it was applied; in that case True is possible
 although the ownership of the map's present content is missing.
+
+An atomic value is owned as a whole, and the server completes it with defaults. As long as `manager` owns it nobody else
+has changed it, so members that only the server's object has are compared with the known defaults of built-in types.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import orjson
 
@@ -24,6 +28,45 @@ _NOT_OWNED = frozenset(
     ("name", "namespace", "creationTimestamp", "selfLink", "uid", "generation", "managedFields", "resourceVersion")
 )
 
+_Defaults = Mapping[str, Mapping[str, Value]]
+_MATCHING: Final = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}
+_RBAC: Final = "rbac.authorization.k8s.io"
+WITHIN_ATOMIC: Final[_Defaults] = MappingProxyType(
+    {
+        "fieldRef": {"apiVersion": "v1"},
+        "resourceFieldRef": {"divisor": "0"},
+        "fileKeyRef": {"optional": False},
+        "serviceAccountToken": {"expirationSeconds": 3600},
+        "ports": {"protocol": "TCP", "name": ""},
+        "rules": {"scope": "*"},
+        "resourceRules": {"scope": "*"},
+        "excludeResourceRules": {"scope": "*"},
+        "matchConstraints": _MATCHING,
+        "matchResources": _MATCHING,
+        "roleRef": {"apiGroup": _RBAC},
+        "subjects": {"apiGroup": _RBAC},
+        "volumeClaimTemplates": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "status": {"phase": "Pending"}},
+        "metadata": {"creationTimestamp": None},
+        "spec": {"volumeMode": "Filesystem", "resources": {}},
+        "status": {"phase": "Pending"},
+        "endpoints": {"conditions": {}},
+        "service": {"port": {}},
+        "resource": {"apiGroup": None},
+        "dataSource": {"apiGroup": None},
+        "dataSourceRef": {"apiGroup": None},
+    }
+)
+"""By the name of a field within an atomic value of a built-in kind: the members that a server adds, with their values.
+
+Besides defaults these are members that Kubernetes' types write although they are empty. A custom resource may have
+such a field without the default.
+"""
+_BUILT_IN: Final = frozenset(
+    ("", "apps", "batch", "networking.k8s.io", "discovery.k8s.io", "admissionregistration.k8s.io", _RBAC)
+)
+"""The groups of the kinds in which these fields occur."""
+_NONE: Final[_Defaults] = MappingProxyType({})
+
 
 def owned_matches(live: Object, config: Object, manager: str, *, subresource: str = "") -> bool:
     """Reports whether `manager` owns in `live` exactly the fields of `config`, all with their values."""
@@ -35,7 +78,9 @@ def owned_matches(live: Object, config: Object, manager: str, *, subresource: st
         return False
     wanted = {key: value for key, value in config.items() if key not in ("apiVersion", "kind", "metadata")}
     owned = {key: below for key, below in fields.items() if key != "f:metadata"}
-    return _metadata_matches(live, config, fields.get("f:metadata")) and _map_matches(live, wanted, owned)
+    group = config.get("apiVersion", "").rpartition("/")[0]
+    defaults = WITHIN_ATOMIC if group in _BUILT_IN else _NONE
+    return _metadata_matches(live, config, fields.get("f:metadata")) and _map_matches(live, wanted, owned, defaults)
 
 
 def _entry(live: Object, manager: str, subresource: str) -> Object | None:
@@ -58,37 +103,55 @@ def _metadata_matches(live: Object, config: Object, owned: FieldSet | None) -> b
     if any(not same(current.get(key), wanted[key]) for key in given):
         return False
     rest = {key: value for key, value in wanted.items() if key not in _NOT_OWNED}
-    return _map_matches(current, rest, owned) if owned is not None else not rest
+    return _map_matches(current, rest, owned, _NONE) if owned is not None else not rest
 
 
-def _matches(live: Value, config: Value, owned: FieldSet) -> bool:
+def _matches(live: Value, config: Value, owned: FieldSet, name: str, defaults: _Defaults) -> bool:
     if not owned:
-        return same(live, config)
+        return same(live, config) or (bool(defaults) and _same_but_defaults(live, config, name, defaults))
     if isinstance(config, dict) and isinstance(live, dict):
-        return _map_matches(live, config, owned)
+        return _map_matches(live, config, owned, defaults)
     if isinstance(config, list) and isinstance(live, list):
-        return _list_matches(live, config, owned)
+        return _list_matches(live, config, owned, name, defaults)
     return False
 
 
-def _map_matches(live: Mapping[str, Value], config: Mapping[str, Value], owned: FieldSet) -> bool:
+def _same_but_defaults(live: Value, config: Value, name: str, defaults: _Defaults) -> bool:
+    """Reports whether `live` is `config`, the value of the field `name`, with defaults that the server has added."""
+    if isinstance(live, dict) and isinstance(config, dict):
+        known = defaults.get(name, {})
+        return config.keys() <= live.keys() and all(
+            _same_but_defaults(value, config[key], key, defaults)
+            if key in config
+            else key in known and same(value, known[key])
+            for key, value in live.items()
+        )
+    if isinstance(live, list) and isinstance(config, list) and len(live) == len(config):
+        return all(_same_but_defaults(*pair, name, defaults) for pair in zip(live, config, strict=True))
+    return same(live, config)
+
+
+def _map_matches(live: Mapping[str, Value], config: Mapping[str, Value], owned: FieldSet, defaults: _Defaults) -> bool:
     for key, wanted in config.items():
         below = owned.get("f:" + key)
-        if below is None or not (_matches(live[key], wanted, below) if key in live else _left_out(wanted, below)):
+        if below is None:
+            return False
+        held = _matches(live[key], wanted, below, key, defaults) if key in live else _left_out(wanted, below)
+        if not held:
             return False
     return len(config) == _size(owned)
 
 
 def _left_out(wanted: Value, owned: FieldSet) -> bool:
-    """Reports whether `wanted` was applied and is absent because servers omit empty maps and lists of typed kinds."""
-    return not owned and isinstance(wanted, dict | list) and not wanted
+    """Reports whether `wanted` was applied and is absent because servers omit empty values of typed kinds."""
+    return not owned and wanted is not None and not wanted
 
 
 def _size(owned: FieldSet) -> int:
     return len(owned) - (SELF in owned)
 
 
-def _list_matches(live: list[Value], config: list[Value], owned: FieldSet) -> bool:
+def _list_matches(live: list[Value], config: list[Value], owned: FieldSet, name: str, defaults: _Defaults) -> bool:
     """Reports whether each item is owned and has its value in `live`, in the same order."""
     if len(config) != _size(owned):
         return False
@@ -99,7 +162,7 @@ def _list_matches(live: list[Value], config: list[Value], owned: FieldSet) -> bo
         below = owned.get(element)
         if below is None or index <= place:
             return False
-        if keys and not _matches(live[index], item, below):
+        if keys and not _matches(live[index], item, below, name, defaults):
             return False
         place = index
     return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from hortus.apiserver.builtin.names import environment_name, port_name, port_number
@@ -53,9 +53,10 @@ def is_latest(image: str) -> bool:
     return image.endswith(":latest") or ":" not in image.rpartition("/")[2]
 
 
-def check(spec: Mapping[str, Any], path: str) -> list[FieldProblem]:
-    """The problems of a pod spec."""
+def check(spec: Mapping[str, Any], path: str, *, claims: Collection[str] = ()) -> list[FieldProblem]:
+    """The problems of a pod spec; `claims` are names of volumes that its controller adds to each pod."""
     found, volumes = _volumes(spec.get("volumes") or [], f"{path}.volumes")
+    volumes.update(claims)
     if spec.get("containers") == []:
         found.append(required(f"{path}.containers"))
     seen: set[str] = set()

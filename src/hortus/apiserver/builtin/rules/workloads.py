@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 from hortus.apiserver.builtin.problems import forbidden, immutable, invalid, required, unsupported
@@ -23,16 +23,18 @@ _GENERATION = "deprecated.daemonset.template.generation"
 """The annotation in which apps/v1 counts the changes of a DaemonSet's template."""
 
 
-def check_template(template: Mapping[str, Any], path: str) -> list[FieldProblem]:
-    """The problems of a template of pods that are restarted."""
+def check_template(
+    template: Mapping[str, Any], path: str, *, kind: str = "ReplicaSet", claims: Collection[str] = ()
+) -> list[FieldProblem]:
+    """The problems of a template of pods that are restarted, with the volumes of `claims`."""
     spec = template.get("spec") or {}
     found = labels((template.get("metadata") or {}).get("labels"), f"{path}.labels")
-    found += podspec.check(spec, f"{path}.spec")
+    found += podspec.check(spec, f"{path}.spec", claims=claims)
     if spec.get("restartPolicy") != "Always":
         found.append(unsupported(f"{path}.spec.restartPolicy", spec.get("restartPolicy", ""), ["Always"]))
     if spec.get("activeDeadlineSeconds") is not None:
         where = f"{path}.spec.activeDeadlineSeconds"
-        found.append(forbidden(where, "activeDeadlineSeconds in ReplicaSet is not Supported"))
+        found.append(forbidden(where, f"activeDeadlineSeconds in {kind} is not Supported"))
     return found
 
 
@@ -51,7 +53,11 @@ class _WorkloadStrategy(BuiltinStrategy):
     def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
         spec = obj["spec"]
         found = not_negative(spec, "spec", "replicas", "minReadySeconds", "revisionHistoryLimit")
-        return [*found, *self._selector(spec), *check_template(spec["template"], "spec.template"), *self.own(spec)]
+        return [*found, *self._selector(spec), *self.template(spec), *self.own(spec)]
+
+    def template(self, spec: dict[str, Any]) -> list[FieldProblem]:
+        """Problems of the template."""
+        return check_template(spec["template"], "spec.template")
 
     def own(self, spec: dict[str, Any]) -> list[FieldProblem]:
         """Problems of this kind alone."""
@@ -155,6 +161,10 @@ class StatefulSetStrategy(_WorkloadStrategy):
             retention.setdefault(when, "Retain")
         for claim in spec.get("volumeClaimTemplates") or []:
             claim.update(apiVersion="v1", kind="PersistentVolumeClaim")
+
+    def template(self, spec: dict[str, Any]) -> list[FieldProblem]:
+        claims = [(claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or []]
+        return check_template(spec["template"], "spec.template", kind="StatefulSet", claims=claims)
 
     def own(self, spec: dict[str, Any]) -> list[FieldProblem]:
         rolling = spec["updateStrategy"].get("rollingUpdate") or {}
