@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Iterator
 
 import aiohttp
 import pytest
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 from structlog.testing import capture_logs
 
+from hortus.engine.exposition import LazySeries
 from hortus.engine.health import Address, Checks, HealthServer, HttpServer, parse_address, serve_metrics
 from hortus.engine.metrics import QUEUE_BUCKETS, RECONCILE_BUCKETS, EngineMetrics
 from hortus.engine.queue import Queue
@@ -143,6 +147,31 @@ async def test_metrics_carry_the_names_that_boards_know(server: HealthServer, pr
     assert found["workqueue_queue_duration_seconds_count", "widgets", "widgets"] == 1
     assert found["leader_election_master_status", "lock"] == 1
     assert not re.search(r"# TYPE \S+_created", text)
+
+
+@pytest.mark.parametrize("accept", ["text/plain", "application/openmetrics-text"])
+async def test_series_are_written_outside_the_event_loop(server: HealthServer, accept: str) -> None:
+    registry, threads = CollectorRegistry(), set()
+
+    def samples() -> Iterator[Sample]:
+        threads.add(threading.current_thread())
+        yield Sample("beds", {"name": "one"}, 2.0)
+
+    class Beds(Collector):
+        def collect(self) -> list[Metric]:
+            return [LazySeries("beds", "Beds.", samples, labels=["name"])]
+
+    registry.register(Beds())
+    threads.clear()
+    serve_metrics(server, registry)
+    await server.start()
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{server.port}/metrics", headers={"Accept": accept}) as answer,
+    ):
+        text = await answer.text()
+    assert 'beds{name="one"} 2.0' in text
+    assert threading.main_thread() not in threads
 
 
 def test_buckets_are_those_of_the_go_libraries() -> None:

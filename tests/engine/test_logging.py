@@ -42,6 +42,14 @@ def lines(out: io.StringIO) -> list[Object]:
     return [orjson.loads(line) for line in out.getvalue().splitlines()]
 
 
+def test_data_of_the_api_servers_lines_is_kept_and_that_of_libraries_is_not(configured: Configured) -> None:
+    out = configured()
+    logging.getLogger("hortus.apiserver.health").warning("a check failed", extra={"check": "etcd", "event": "x"})
+    logging.getLogger("aiohttp.server").warning("an error", extra={"check": "etcd"})
+    assert [(line["msg"], line.get("check")) for line in lines(out)] == [("a check failed", "etcd"), ("an error", None)]
+    assert set(lines(out)[0]) == {"level", "ts", "logger", "msg", "check"}
+
+
 def test_a_line_is_json_as_zap_writes_it(configured: Configured) -> None:
     out = configured()
     structlog.get_logger("hortus.engine.queue").info("started", workers=25, controllers=["a"])

@@ -135,7 +135,7 @@ async def test_owned_objects_go_with_their_owner(world: World) -> None:
 
 
 async def test_two_candidates_share_a_lease_on_a_real_server(world: World) -> None:
-    times = LeaseTimes(duration=3.0, renew_deadline=2.0, retry_period=0.05)
+    times = LeaseTimes(duration=60.0, renew_deadline=50.0, retry_period=0.05)
     one, two = (
         Elector(world.client, name="lock", namespace="default", identity=name, clock=world.clock, times=times)
         for name in ("1", "2")

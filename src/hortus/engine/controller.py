@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import structlog
 
@@ -19,7 +19,6 @@ from hortus.engine.metrics import EngineMetrics
 from hortus.engine.outcomes import DeadlineExceeded, HandedOver, Result, StepError
 from hortus.engine.queue import Priority, Queue, QueueClosed
 from hortus.engine.scope import Scope, enter_scope, start_shared
-from hortus.engine.shards.roster import Permit
 from hortus.engine.slots import Deadlines, Slot
 from hortus.engine.sources import Detach, Source, Watch
 from hortus.engine.within import Interrupted, being_cancelled
@@ -57,16 +56,26 @@ class Reconciler(Protocol):
         """
 
 
-class Assignment(Protocol):
-    """The keys that this process may work on, and until when: the seam for `hortus.engine.shards`."""
+class WorkPermit(Protocol):
+    """The right to work on one key."""
+
+    def check(self) -> None:
+        """Raises Fenced when this work must not act any more: asked right before each request."""
+
+
+P = TypeVar("P", bound=WorkPermit)
+
+
+class Assignment(Protocol[P]):
+    """The keys that this process may work on, and until when: the seam for `engine.shards` and `engine.rivals`."""
 
     def holds(self, key: ObjectKey) -> bool:
         """True when work on `key` may begin here now."""
 
-    def enter(self, key: ObjectKey, interrupt: Callable[[], None]) -> Permit | None:
+    def enter(self, key: ObjectKey, interrupt: Callable[[], None]) -> P | None:
         """The right to work on `key`, or None when it is not ours; `interrupt` is called when the work has to end."""
 
-    def leave(self, permit: Permit, *, clean: bool) -> None:
+    def leave(self, permit: P, /, *, clean: bool) -> None:
         """The work is over; `clean` when it came to its end without any failure."""
 
 
@@ -84,7 +93,7 @@ class Controller:
         backoff: Backoff | None = None,
         resync: float | None = None,
         flows: Flows[ObjectKey] | None = None,
-        assignment: Assignment | None = None,
+        assignment: Assignment[Any] | None = None,
         clock: Clock | None = None,
         metrics: EngineMetrics | None = None,
         random: Random | None = None,
@@ -221,7 +230,7 @@ class Controller:
                 self._spares.remove(slot)
                 return
 
-    async def _attempt_ours(self, slot: Slot, key: ObjectKey, assignment: Assignment) -> None:
+    async def _attempt_ours(self, slot: Slot, key: ObjectKey, assignment: Assignment[Any]) -> None:
         """Reconcile `key` if it is this replica's, and act only as long as it is."""
         permit = assignment.enter(key, slot.interrupt)
         if permit is None:
@@ -325,7 +334,7 @@ class Controller:
         meter, queue = self._meter, self.queue
         if isinstance(error, HandedOver | Fenced) and self._assignment is not None and not self._assignment.holds(key):
             queue.discard(key)
-            _log.info("reconcile ended, the object is another replica's")
+            _log.info("reconcile ended, the object is another process's")
             return
         meter.results["error"] += 1
         meter.errors += 1

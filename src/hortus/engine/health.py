@@ -13,8 +13,9 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 import structlog
 from aiohttp import web
-from prometheus_client import CollectorRegistry, exposition
+from prometheus_client import CollectorRegistry
 
+from hortus.engine.exposition import exposed
 from hortus.engine.redaction import redact_text
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -106,10 +107,10 @@ class HttpServer:
 class HealthServer(HttpServer):
     """Answers `/healthz` and `/readyz` from its `health` and `readiness` checks."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, *, readiness: Checks | None = None) -> None:
         super().__init__(address)
         self.health = Checks()
-        self.readiness = Checks()
+        self.readiness = Checks() if readiness is None else readiness
         for path, checks in (("/healthz", self.health), ("/livez", self.health), ("/readyz", self.readiness)):
             self._serve(path, checks)
 
@@ -132,8 +133,7 @@ def serve_metrics(server: HttpServer, registry: CollectorRegistry) -> None:
     """Let `server` answer `/metrics` from `registry`, in the format that the scraper asks for."""
 
     async def metrics(request: web.Request) -> web.Response:
-        encode, content_type = exposition.choose_encoder(request.headers.get("Accept", ""))
-        return web.Response(body=encode(registry), headers={"Content-Type": content_type})
+        return await exposed(request, registry)
 
     server.get("/metrics", metrics)
 

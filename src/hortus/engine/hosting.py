@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +30,7 @@ from hortus.engine.leases import Elector, LeaseTimes
 from hortus.engine.logging import LogSettings, configure_by_default, configure_logging
 from hortus.engine.manager import DEFAULT_GRACE, Manager
 from hortus.engine.observing.page import DebugServer
+from hortus.engine.rivals import RivalLeases
 from hortus.engine.shards import Shards
 from hortus.engine.tracing import TracedCalls, Tracing, TracingUnavailable
 from hortus.kube import Access, Client, ConnectionSettings, RequestMetrics, RequestObserver, SystemClock
@@ -53,6 +55,8 @@ class Host(NamedTuple):
     """The management cluster."""
     observer: RequestObserver
     """For every further client of the process."""
+    rivals: Callable[[Sequence[str]], RivalLeases | None]
+    """Makes the exclusion of operators by the names of their Leases; None where this process is the only one."""
 
 
 def serve(
@@ -119,7 +123,7 @@ async def hosted(values: Mapping[str, Any], *, election: str, grace: float = DEF
                 follow(manager, one, values["kubeconfig"])
         _add_servers(manager, values)
         configure_by_default(log_settings(values))
-        yield Host(manager, client, observer)
+        yield Host(manager, client, observer, partial(_rivals, leases, values, clock))
 
 
 def follow(manager: Manager, client: Client, path: str) -> None:
@@ -162,6 +166,15 @@ def _manager(
     return Manager(
         client, clock=clock, registry=registry, election=elector, shards=shards, grace=grace, tracing=tracing
     )
+
+
+def _rivals(client: Client, values: Mapping[str, Any], clock: Clock, names: Sequence[str]) -> RivalLeases | None:
+    """The Leases of `names`, where replicas exclude each other by Leases as well. Raises FlagError."""
+    flag = next((flag for flag in ("sharding", "leader-elect") if values[flag]), "")
+    if not flag or not names:
+        return None
+    namespace = _lease_namespace(values, flag)
+    return RivalLeases(client, names=names, namespace=namespace, clock=clock, times=_lease_times(values))
 
 
 def _lease_times(values: Mapping[str, Any]) -> LeaseTimes:
@@ -207,7 +220,7 @@ def _add_servers(manager: Manager, values: Mapping[str, Any]) -> None:
 
 
 def _health(address: Address, manager: Manager) -> HttpServer:
-    health = HealthServer(address)
+    health = HealthServer(address, readiness=manager.readiness)
     health.readiness.add("cache-sync", lambda: _synced(manager))
     if manager.shards is not None:
         health.readiness.add("shard", manager.shards.check)

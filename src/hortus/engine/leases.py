@@ -17,6 +17,7 @@ import math
 import os
 import socket
 import uuid
+from collections.abc import Mapping
 from random import Random
 from typing import Protocol
 
@@ -82,7 +83,14 @@ class Elector:
         clock: Clock,
         times: LeaseTimes | None = None,
         random: Random | None = None,
+        labels: Mapping[str, str] | None = None,
+        creates: bool = True,
+        longest: float = math.inf,
     ) -> None:
+        """`labels` are those of a lease that is created; without `creates` one that does not exist is nobody's.
+
+        No other candidate's lease counts for more than `longest` seconds, whatever duration it says.
+        """
         self.name = name
         self.identity = identity or default_identity()
         self._client = client
@@ -90,6 +98,9 @@ class Elector:
         self._clock = clock
         self._times = times or LeaseTimes()
         self._random = random or Random()  # noqa: S311 - jitter, not secrecy
+        self._labels = dict(labels or {})
+        self._creates = creates
+        self._longest = longest
         self._seen: Object | None = None
         """The lease as last read or written."""
         self._seen_at = 0.0
@@ -119,12 +130,16 @@ class Elector:
         if self._renewing is not None:
             await asyncio.wait([self._renewing])
 
-    async def release(self) -> None:
-        """End the renewals and, when leading, empty the lease so that another takes over at once."""
+    async def rest(self) -> None:
+        """End the renewals and leave the lease as it is: it runs out unless another with this identity takes it."""
         if self._renewing is not None:
             self._renewing.cancel()
             await asyncio.gather(self._renewing, return_exceptions=True)
             self._renewing = None
+
+    async def release(self) -> None:
+        """End the renewals and, when leading, empty the lease so that another takes over at once."""
+        await self.rest()
         if not self.leading or self._seen is None:
             return
         self._valid_until = float("-inf")
@@ -133,6 +148,8 @@ class Elector:
         try:
             await within(self._clock, self._times.retry_period, self._put({**self._seen, "spec": spec}))
             _log.info("gave the lease back", lease=self.name)
+        except Conflict:
+            _log.info("the lease is another's by now", lease=self.name)
         except (KubeError, OSError) as error:
             _log.warning("the lease could not be given back and has to run out", lease=self.name, error=str(error))
 
@@ -167,6 +184,8 @@ class Elector:
             try:
                 self._see(await self._client.get(LEASES, self.name, self._namespace))
             except NotFound:
+                if not self._creates:
+                    return False
                 self._see(await self._client.create(LEASES, self._record(None)))
                 return True
         assert self._seen is not None, "the lease was just read"
@@ -181,7 +200,7 @@ class Elector:
             return True
         duration = lease["spec"].get("leaseDurationSeconds")
         seconds = float(duration) if isinstance(duration, int) and duration > 0 else self._times.duration
-        return self._clock.monotonic() >= self._seen_at + seconds
+        return self._clock.monotonic() >= self._seen_at + min(seconds, self._longest)
 
     def _record(self, lease: Object | None) -> Object:
         """The lease as it is when we hold it from now on."""
@@ -197,8 +216,12 @@ class Elector:
             "renewTime": now,
             "leaseTransitions": transitions if mine or lease is None else transitions + 1,
         }
-        metadata = lease["metadata"] if lease is not None else {"name": self.name, "namespace": self._namespace}
+        metadata = lease["metadata"] if lease is not None else self._metadata()
         return {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
+
+    def _metadata(self) -> Object:
+        metadata: Object = {"name": self.name, "namespace": self._namespace}
+        return {**metadata, "labels": self._labels} if self._labels else metadata
 
     async def _put(self, lease: Object) -> None:
         self._see(await self._client.replace(LEASES, lease))
@@ -212,7 +235,7 @@ class Elector:
                 return True
             self._valid_until = float("-inf")
         except NotFound:
-            return await self._create_again()
+            return await self._create_again() if self._creates else False
         except (KubeError, OSError) as error:
             _log.warning("the lease could not be read", lease=self.name, error=str(error))
         return False

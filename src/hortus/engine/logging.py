@@ -137,12 +137,19 @@ class _Writer:
     debug = info = warning = warn = error = critical = fatal = exception = msg = log = _write
 
 
+_RECORD = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "event"})
+"""Attributes that every record has; the others are data."""
+
+
 class _Bridge(logging.Handler):
     """Lines of the standard library's logging (asyncio, aiohttp) as lines of ours."""
 
     def emit(self, record: logging.LogRecord) -> None:
         logger = structlog.get_logger(record.name)
-        logger.log(max(10, record.levelno // 10 * 10), record.getMessage(), exc_info=record.exc_info)
+        # The API server gives data by `extra`; other libraries put objects there that are not for a log.
+        ours = record.name.partition(".")[0] == "hortus"
+        data = {key: value for key, value in vars(record).items() if ours and key not in _RECORD}
+        logger.log(max(10, record.levelno // 10 * 10), record.getMessage(), **{**data, "exc_info": record.exc_info})
 
 
 def _enough(logger: object, method: str, event: _Event) -> _Event:

@@ -11,10 +11,11 @@ replica works, each on its own objects; one that loses its lease stops its work 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 from prometheus_client import CollectorRegistry
@@ -23,10 +24,12 @@ from hortus.engine.backoff import Backoff
 from hortus.engine.cache import Cache, Transform
 from hortus.engine.caches import Caches
 from hortus.engine.controller import DEFAULT_DEADLINE, Assignment, Controller, Reconciler
+from hortus.engine.health import Checks
 from hortus.engine.lanes import Flows
 from hortus.engine.metrics import EngineMetrics
 from hortus.engine.reflector import ListerWatcher
-from hortus.engine.runnables import Election, Leadership, PartEnded, Runnable, Runnables
+from hortus.engine.rivals import RivalLeases
+from hortus.engine.runnables import Election, Leadership, PartEnded, Runnable, Runnables, on_one_replica
 from hortus.engine.shards import Shards
 from hortus.engine.shards.records import LEASES
 from hortus.engine.sources import Source
@@ -69,6 +72,8 @@ class Manager:
         self.clock: Clock = clock or SystemClock()
         self.registry = registry if registry is not None else CollectorRegistry()
         self.metrics = EngineMetrics(self.registry)
+        self.readiness = Checks()
+        """The checks behind /readyz; parts of the process add theirs."""
         self._random = random or Random()  # noqa: S311 - jitter, not secrecy
         self.caches = Caches(client, clock=self.clock, random=self._random)
         self._other_caches: list[Caches] = []
@@ -82,6 +87,11 @@ class Manager:
             shards.held = self._count_held
             shards.on_gain(self._take_over)
             self.metrics.sharded(shards.group, shards)
+        self._rivals: list[RivalLeases] = []
+        self._excluding: RivalLeases | None = None
+        """The rivals without which the controllers work that are being added."""
+        self._ended: list[RivalLeases] = []
+        """Rivals whose Leases are given back at the stop."""
         self._cuts: list[Callable[[], None]] = []
         self._held: dict[Controller, tuple[int, int, int]] = {}
         self._grace = grace
@@ -124,7 +134,7 @@ class Manager:
         backoff: Backoff | None = None,
         resync: float | None = None,
         flows: Flows[ObjectKey] | None = None,
-        assignment: Assignment | None = None,
+        assignment: Assignment[Any] | None = None,
     ) -> Controller:
         """Add a controller; see `Controller` for the options. Its name is the label of its metrics."""
         made = Controller(
@@ -136,7 +146,7 @@ class Manager:
             backoff=backoff,
             resync=resync,
             flows=flows,
-            assignment=assignment if assignment is not None else self.shards,
+            assignment=assignment or self._excluding or self.shards,
             clock=self.clock,
             metrics=self.metrics,
             random=self._random,
@@ -145,6 +155,8 @@ class Manager:
             made.fence = self._leadership.check
         if self.shards is not None:
             self.metrics.held(name, lambda: self._held_by(made))
+        if self._excluding is not None:
+            self._excluding.on_gain(made.take_over)
         self._controllers.append(made)
         return made
 
@@ -154,7 +166,26 @@ class Manager:
         With `leader_only` it runs where this process leads, or on one replica of all, its requests are fenced like a
         reconcile's, and it has ended when the lease is given back.
         """
+        if leader_only and self._excluding is not None:
+            run = partial(self._excluding.while_free, run)
         self._runnables.add(name, run, leader_only=leader_only)
+
+    @contextmanager
+    def excluding(self, rivals: RivalLeases) -> Iterator[None]:
+        """Let the controllers, and what only the leader runs, that are added meanwhile work only while no rival does.
+
+        The Leases of the rivals are held from the start to the stop, by one replica.
+        """
+        rivals.join(shards=self.shards, fence=self._leadership.fence)
+        for name in rivals.names:
+            rivals.watch(name, self.cache(LEASES, fields=f"metadata.name={name}"))
+            self.metrics.rival(name, partial(rivals.is_held_by_others, name))
+        self._rivals.append(rivals)
+        before, self._excluding = self._excluding, rivals
+        try:
+            yield
+        finally:
+            self._excluding = before
 
     def add_server(self, server: Server) -> None:
         """Started before everything, stopped after everything."""
@@ -277,6 +308,8 @@ class Manager:
             caches.start()
         self._undo.push_async_callback(self._runnables.stop)
         self._runnables.start(leader_only=False)
+        for rivals in self._rivals:
+            self._undo.push_async_callback(self._give_back, rivals)
         election = self._leadership.election
         if election is not None:
             self._undo.push_async_callback(election.release)
@@ -286,6 +319,10 @@ class Manager:
             self._undo.push_async_callback(self.shards.leave_group)
             self._runnables.follow("shards", self.shards.run())
             await self.shards.has_joined()
+        for rivals in self._rivals:
+            name = f"rivals {', '.join(rivals.names)}"
+            hold = rivals.hold() if self.shards is None else on_one_replica(self.shards, name, rivals.hold)
+            self._undo.push_async_callback(self._end_holding, rivals, self._runnables.follow(name, hold))
         self._undo.push_async_callback(self._stop_work)
         await asyncio.gather(*(controller.start() for controller in self._controllers))
         self._runnables.start(leader_only=True)
@@ -323,6 +360,19 @@ class Manager:
         await asyncio.gather(
             self._runnables.stop_led(), *(controller.stop(grace=grace) for controller in self._controllers)
         )
+
+    async def _end_holding(self, rivals: RivalLeases, holding: asyncio.Task[None]) -> None:
+        """Renew the Leases of rivals no more; they are given back unless another replica goes on."""
+        alone = len(self.shards.members) <= 1 if self.shards is not None else self._leadership.held
+        if alone:
+            self._ended.append(rivals)
+        holding.cancel()
+        await asyncio.gather(holding, return_exceptions=True)
+
+    async def _give_back(self, rivals: RivalLeases) -> None:
+        """Empty the Leases of rivals, once this process leads no more: one that follows it takes them before."""
+        if rivals in self._ended:
+            await rivals.give_back(to_successor=self._leadership.election is not None)
 
     def _take_over(self, gained: Callable[[ObjectKey], bool]) -> int:
         return sum(controller.take_over(gained) for controller in self._controllers)

@@ -129,6 +129,7 @@ class EngineMetrics(Collector):
         self._leading: dict[str, Callable[[], bool]] = {}
         self._shards: dict[str, ObservedShards] = {}
         self._held: dict[str, Callable[[], int]] = {}
+        self._rivals: dict[str, Callable[[], bool]] = {}
         if registry is not None:
             registry.register(self)
 
@@ -146,6 +147,10 @@ class EngineMetrics(Collector):
     def leader(self, name: str, leading: Callable[[], bool]) -> None:
         """Report whether this process leads the election `name`."""
         self._leading[name] = leading
+
+    def rival(self, lease: str, is_held_by_others: Callable[[], bool]) -> None:
+        """Report whether another operator holds a Lease of the name `lease`."""
+        self._rivals[lease] = is_held_by_others
 
     def sharded(self, group: str, shards: ObservedShards) -> None:
         """Report how the shards of `group` are."""
@@ -169,6 +174,15 @@ class EngineMetrics(Collector):
             )
             for name, leading in self._leading.items():
                 family.add_metric((name,), float(leading()))
+            yield family
+        if self._rivals:
+            family = GaugeMetricFamily(
+                "hortus_rival_lease_held",
+                "Whether another operator holds a lease of this name (1), so that its work is not done here.",
+                labels=("lease",),
+            )
+            for name, is_held in self._rivals.items():
+                family.add_metric((name,), float(is_held()))
             yield family
         yield from self._collect_shards()
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import resource
 import signal
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -29,6 +30,8 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
+_OTHER_FILES = 500
+"""Files of a process besides its connections to clusters."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 GC_THRESHOLDS = (50_000, 20, 50)
 """New containers before a young collection (CPython's default is 700), and collections before the older ones."""
@@ -67,6 +70,21 @@ async def _freeze_when_started(manager: Manager) -> None:
     await manager.wait_started()
     gc.collect()
     gc.freeze()
+
+
+def files_within(number: int) -> int:
+    """`number`, or as many files as the process may open besides those that it needs anyway.
+
+    The soft limit is raised up to the hard one, as programs in Go do it.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = number + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        if soft < wanted:
+            _log.info("fewer connections than configured: see RLIMIT_NOFILE", configured=number, files=soft)
+    return number if soft == resource.RLIM_INFINITY else min(number, max(soft - _OTHER_FILES, soft // 2))
 
 
 @contextmanager

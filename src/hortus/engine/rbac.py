@@ -38,6 +38,16 @@ SHARDS = Permission(
     "shares the objects among replicas",
 )
 
+WEBHOOK_SECRET = Permission(
+    "", ("secrets",), ("get", "list", "watch", "create", "patch"), "keeps the certificate of its admission webhooks"
+)
+WEBHOOK_CONFIGURATION = Permission(
+    "admissionregistration.k8s.io",
+    ("validatingwebhookconfigurations",),
+    ("get", "list", "watch", "patch"),
+    "has the API server trust its admission webhooks",
+)
+
 
 def policy_rules(permissions: Iterable[Permission]) -> list[Object]:
     """RBAC rules that give exactly these permissions: one for each group, resource and choice of names, or path."""
@@ -62,4 +72,4 @@ def _rule(group: str, resource: str, names: tuple[str, ...], verbs: set[str]) ->
     return {**rule, "verbs": known + sorted(verbs.difference(known))}
 
 
-__all__ = ["EVENTS", "LEASES", "SHARDS", "Permission", "policy_rules"]
+__all__ = ["EVENTS", "LEASES", "SHARDS", "WEBHOOK_CONFIGURATION", "WEBHOOK_SECRET", "Permission", "policy_rules"]

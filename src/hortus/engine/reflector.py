@@ -10,7 +10,7 @@ is not understood is reported and passed over; it stops nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from random import Random
 from typing import Protocol
@@ -135,9 +135,11 @@ class Reflector:
         unserved_backoff: Backoff = RETRY,
         optional: bool = False,
         largest: int = 0,
+        on_problem: Callable[[], None] | None = None,
     ) -> None:
         """`unserved_backoff` is for the time during which the server does not serve the resource, which is no error of
         one that is `optional`; `largest` is how many bytes the cache may hold of a server that is not trusted; 0: any.
+        `on_problem` is called once the cache cannot be kept current, which one failure alone does not mean.
         """
         self._client = client
         self._selection = selection
@@ -148,6 +150,7 @@ class Reflector:
         self._random = random or Random()  # noqa: S311 - jitter, not secrecy
         self._optional = optional
         self._largest = largest
+        self._on_problem = on_problem
         self._held = 0
         """Bytes that the cache holds, about, where they are bounded."""
         self._version = ""
@@ -157,6 +160,8 @@ class Reflector:
         """True when the present watch has brought anything."""
         self.problem: Exception | None = None
         """The reason why the cache is not kept current now, or None."""
+        self._reported = False
+        """True since `on_problem` was called for the present problem."""
         self._unserved = False
         """True since the server was found not to serve the resource."""
 
@@ -174,10 +179,11 @@ class Reflector:
                 self._version, failure = "", error
             except NotServed as error:
                 failure = error
-                self.problem = NotServed(self._selection.unserved)
+                self._fail(NotServed(self._selection.unserved), quietly=self._optional and not self._cache.has_synced)
                 self._report_unserved()
             except (KubeError, OSError) as error:
-                self.problem = failure = error
+                failure = error
+                self._fail(error)
                 _log.warning("list or watch failed", cache=self._cache.name, error=str(error), failures=self._failures)
             except asyncio.CancelledError as error:
                 if being_cancelled():
@@ -186,13 +192,24 @@ class Reflector:
                 _log.warning("list or watch was cancelled by somebody else", cache=self._cache.name)
             except Exception as error:
                 # An answer of a shape that nobody planned for; a cache that silently stopped would be worse.
-                self.problem = failure = error
+                failure = error
+                self._fail(error)
                 _log.exception("list or watch was not understood", cache=self._cache.name)
             asked = getattr(failure, "retry_after", None) or 0.0
             if self._was_steady(failure):
                 self._failures = 0
             if asked or not self._was_steady(failure):
                 await self._pause(asked, self._unserved_backoff if isinstance(failure, NotServed) else self._backoff)
+
+    def _fail(self, problem: Exception, *, quietly: bool = False) -> None:
+        self.problem = problem
+        # A watch that breaks once goes on where it stopped.
+        if self._failures and not self._reported and not quietly and self._on_problem is not None:
+            self._reported = True
+            self._on_problem()
+
+    def _recover(self) -> None:
+        self.problem, self._reported = None, False
 
     def _was_steady(self, failure: BaseException | None) -> bool:
         """True when the watch that has just ended was a healthy one. A list that took long, to fail, is none."""
@@ -210,8 +227,10 @@ class Reflector:
         """Log once that the resource is not served; /readyz fails as long as that is so."""
         if not self._unserved:
             self._unserved = True
-            log = _log.debug if self._optional else _log.error
-            log("the kind is not served", cache=self._cache.name, error=str(self.problem))
+            if self._optional:
+                _log.debug("the kind is not served", cache=self._cache.name, error=str(self.problem))
+            else:
+                _log.error("the kind is not served", cache=self._cache.name, error=str(self.problem))
 
     async def _list(self) -> None:
         chosen, cache = self._selection, self._cache
@@ -234,7 +253,7 @@ class Reflector:
             self._hold(sum(map(_size, items)))
         cache.replace(items, number_of(version), refused=refused)
         self._version = version
-        self.problem = None
+        self._recover()
         if self._unserved:
             self._unserved = False
             _log.info("the kind is served now", cache=cache.name)
@@ -265,7 +284,7 @@ class Reflector:
             cache.observe(kept)
         self._version = obj["metadata"]["resourceVersion"]
         cache.advance(number_of(self._version))
-        self.problem = None
+        self._recover()
 
     def _replaced(self, old: Object | None, new: Object | None) -> None:
         """Count what the cache holds from now on. Raises ResponseTooLarge, and the cache stays as it is."""

@@ -94,9 +94,11 @@ class Runnables:
                 tasks = self._led if leader_only else self._everywhere
                 tasks.append(asyncio.create_task(work, name=name))
 
-    def follow(self, name: str, step: Coroutine[Any, Any, None]) -> None:
-        """Run `step` with those that run in every process."""
-        self._everywhere.append(asyncio.create_task(step, name=name))
+    def follow(self, name: str, step: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run `step` with those that run in every process; returns its task."""
+        task = asyncio.create_task(step, name=name)
+        self._everywhere.append(task)
+        return task
 
     @property
     def tasks(self) -> list[asyncio.Task[None]]:

@@ -47,8 +47,8 @@ class Slot:
             self._cancel(self.task)
 
     def interrupt(self) -> None:
-        """End the reconcile: its object is another replica's."""
-        self.cut_off(HandedOver("the object is another replica's now"))
+        """End the reconcile: its object is another process's."""
+        self.cut_off(HandedOver("the object is another process's now"))
 
     def outlived(self, cause: Exception | None) -> Exception:
         """The reason why it was cut off. Takes our own cancellations back, so that the worker lives on.

@@ -34,7 +34,13 @@ def kubectl_applies(server: TestServer, folder: Path, objects: list[Object]) -> 
     path.write_text("---\n".join(yaml.dump(obj) for obj in objects))
     done = subprocess.run(
         [*APPLY, "-f", str(path)],
-        env={**os.environ, "KUBECONFIG": str(server.kubeconfig), "KUBECTL_APPLYSET": "true"},
+        env={
+            **os.environ,
+            "KUBECONFIG": str(server.kubeconfig),
+            "KUBECTL_APPLYSET": "true",
+            # By default it is keyed by the port, which another server may have had.
+            "KUBECACHEDIR": str(folder / "cache"),
+        },
         capture_output=True,
         text=True,
         timeout=60,

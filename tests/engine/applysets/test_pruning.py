@@ -36,7 +36,7 @@ from hortus.engine.applysets import (
     UnreadableKinds,
 )
 from hortus.kube import Client
-from hortus.kube.errors import Conflict, NotFound
+from hortus.kube.errors import Conflict, NotFound, NotServed
 from hortus.kube.objects import Object, Resource
 from hortus.testing.apiserver import TestServer, started_apiserver
 
@@ -80,6 +80,18 @@ class World:
         except NotFound:
             return False
         return True
+
+    async def plant(self, name: str, *, held: bool = False) -> None:
+        """Create a fruit; kube-apiserver serves its kind a moment after it has established the definition."""
+
+        async def is_created() -> bool:
+            try:
+                await self.client.create(self.fruits, self.fruit(name, held=held))
+            except NotServed:
+                return False
+            return True
+
+        await until(is_created)
 
     async def release(self, name: str) -> None:
         await self.client.patch(self.fruits, name, {"metadata": {"finalizers": None}}, self.name)
@@ -186,12 +198,15 @@ async def test_a_group_whose_server_is_away_may_hold_something(world: World, ser
     spec["service"] = {"name": "nobody", "namespace": world.name}
     spec["insecureSkipTLSVerify"] = True
     await world.client.create(API_SERVICES, {"metadata": {"name": "v1.away.example"}, "spec": spec})
+    kinds = DiscoveredKinds(world.client)
+
+    async def is_unknown() -> bool:
+        return "away.example/v1" in (await kinds.namespaced()).unknown
+
+    async def is_forgotten() -> bool:
+        return not await is_unknown()
+
     try:
-        kinds = DiscoveredKinds(world.client)
-
-        async def is_unknown() -> bool:
-            return "away.example/v1" in (await kinds.namespaced()).unknown
-
         await until(is_unknown)
         report = await world.set().apply([], whole=True)
         assert "cannot be seen now (away.example/v1)" in report.message()
@@ -199,6 +214,7 @@ async def test_a_group_whose_server_is_away_may_hold_something(world: World, ser
             await kinds.named("Thing.away.example")
     finally:
         await world.client.delete(API_SERVICES, "v1.away.example")
+        await until(is_forgotten)  # other tests ask the same server
 
 
 async def test_an_object_whose_version_is_served_no_more_is_found_where_it_is_served_now(world: World) -> None:
@@ -237,7 +253,7 @@ async def test_an_object_of_a_kind_that_nobody_can_find_is_not_forgotten(world: 
 async def test_a_definition_of_which_nothing_is_served_may_have_objects(world: World) -> None:
     crd = world.definition()
     await world.set().apply([crd, world.operator()])
-    await world.client.create(world.fruits, world.fruit("hidden"))
+    await world.plant("hidden")
     unserved = {"spec": {"versions": [{**crd["spec"]["versions"][0], "served": False}]}}
     await world.client.patch(CRDS, crd["metadata"]["name"], unserved)
     report = await world.set().apply([], whole=True)
@@ -324,8 +340,8 @@ async def test_an_operator_outlives_the_objects_whose_finalizers_wait_for_it(wor
 
 async def test_an_operator_stays_while_others_have_objects_that_it_finalizes(world: World) -> None:
     await world.set().apply([world.definition(), world.operator()])
-    await world.client.create(world.fruits, world.fruit("a-free-one"))
-    await world.client.create(world.fruits, world.fruit("theirs", held=True))
+    await world.plant("a-free-one")
+    await world.plant("theirs", held=True)
     crd = world.definition()["metadata"]["name"]
     report = await world.set().apply([], whole=True)
     assert actions(report) == {crd: ObjectAction.HELD, "operator": ObjectAction.WAITING}
@@ -340,7 +356,7 @@ async def test_an_operator_stays_while_others_have_objects_that_it_finalizes(wor
 
 async def test_a_definition_goes_before_its_operator_also_with_its_objects(world: World) -> None:
     await world.set().apply([world.definition(), world.operator()])
-    await world.client.create(world.fruits, world.fruit("theirs", held=True))
+    await world.plant("theirs", held=True)
     crd = world.definition()["metadata"]["name"]
     policy = Policy(prune_content=True, wait=0.5)
     report = await world.set(policy=policy).delete()

@@ -312,7 +312,7 @@ async def test_a_parent_of_another_tool_or_with_foreign_content_is_left_alone(wo
 async def test_what_waits_for_a_definition_that_is_never_established_is_put_off(world: World) -> None:
     clash = definition("plums", "Plum")
     other = definition("plums2", "Plum")  # the same kind: its names are not accepted
-    report = await world.set("clash", policy=Policy(wait=0.2)).apply([clash, instance("Plum", "blue")])
+    report = await world.set("clash", policy=Policy(wait=60.0)).apply([clash, instance("Plum", "blue")])
     assert report.complete
     other["metadata"]["name"] = "plums2.sets.example"
     report = await world.set("clash2", policy=Policy(wait=0.2)).apply([other, instance("Plum", "green")])

@@ -25,7 +25,7 @@ from hortus.engine.backoff import Backoff
 from hortus.engine.remote import KubeconfigRef, Phase, RemotePool, RemoteUnavailable, health
 from hortus.engine.remote.links import digest_of
 from hortus.kube import yaml
-from hortus.kube.errors import ConnectionFailed, KubeError, Unauthorized
+from hortus.kube.errors import ConnectionFailed, KubeError, RequestTimedOut, Unauthorized
 from hortus.kube.objects import Object
 from hortus.testing import FakeClock
 from hortus.testing.apiserver import TestServer
@@ -184,7 +184,7 @@ async def test_a_silent_watch_is_probed_and_not_taken_for_a_dead_cluster(world: 
         await asyncio.sleep(3600)
 
     drawer, place = Drawer(), place_of("quiet")
-    async with listening(sane_then(quiet)) as kubeconfig, pool_on(drawer, bookmark_period=0.05) as pool:
+    async with listening(sane_then(quiet)) as kubeconfig, pool_on(drawer, bookmark_period=1.0) as pool:
         drawer.put(place, kubeconfig)
         for turn in (1, 2):
             with pytest.raises(KubeError):
@@ -211,6 +211,47 @@ class Unreachable:
         self.closed = True
 
     asked = 0
+
+
+PAGES = {
+    "broken": b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n",
+    "refuses": answer_of(b"{}", "401 Unauthorized"),
+    "moved": answer_of(b"", "302 Found", Location="/login"),
+    "busy": answer_of(b"", "429 Too Many Requests", Retry_After="60"),
+    "markup": answer_of(b"<html></html>", Content_Type="text/html"),
+}
+
+
+@pytest.mark.parametrize("world", [{"breaker": Backoff(first=60, cap=60)}], indirect=True)
+async def test_the_pages_of_pods_say_nothing_about_their_cluster(world: World) -> None:
+    async def serve(head: bytes, writer: asyncio.StreamWriter) -> None:
+        path = head.split()[1].decode()
+        if "/proxy/" not in path:
+            writer.write(answer_of(b'{"metadata":{"resourceVersion":"1"},"items":[]}'))
+        elif (name := path.split("/")[6].partition(":")[0]) in PAGES:
+            writer.write(PAGES[name])
+        else:
+            await asyncio.sleep(3600)
+
+    async def ask(name: str) -> KubeError | None:
+        path = f"/api/v1/namespaces/a/pods/{name}:42699/proxy/status"
+        try:
+            await client.request("GET", path, accept="*/*", repeatable=False, timeout=0.5)
+        except KubeError as error:
+            return error
+        return None
+
+    async with listening(sane_then(serve)) as kubeconfig:
+        place = await world.give("pages", kubeconfig)
+        client = world.pool.at(place)
+        await client.list(CONFIGMAPS)
+        errors = [await ask(name) for name in ("broken", "broken", "broken", "refuses", "moved", "busy", "hangs")]
+        assert None not in errors
+        assert isinstance(errors[-1], RequestTimedOut)
+        assert await ask("markup") is None
+        assert world.pool.state(place).phase is Phase.READY
+        assert (world.pool.metrics.opened, world.pool.metrics.rotations) == (0, 0)
+        await client.list(CONFIGMAPS)
 
 
 async def test_a_probe_that_is_due_comes_also_when_somebody_keeps_asking() -> None:

@@ -72,7 +72,17 @@ async def test_a_watch_that_waits_is_reported_and_continues_when_another_ends(wo
             await world.client.delete(CONFIGMAPS, name, NAMESPACE)
 
 
-@pytest.mark.parametrize("world", [{"sockets": 4, "watch_share": 0.5, "deadline": 5.0}], indirect=True)
+@pytest.mark.parametrize("world", [{**SCARCE, "watch_turn": 1.0}], indirect=True)
+async def test_where_most_places_are_taken_a_watch_ends_soon_and_every_cluster_has_its_turn(world: World) -> None:
+    async with following(world) as follower:
+        await _join_all(world, follower)
+        await world.until(lambda: all(follower.latest(name) is not None for name in NAMES))
+        assert world.pool.budget.watches <= world.pool.budget.watch_limit == 3
+        for name in NAMES:
+            await world.client.delete(CONFIGMAPS, name, NAMESPACE)
+
+
+@pytest.mark.parametrize("world", [{"sockets": 4, "watch_share": 0.5, "deadline": 60.0}], indirect=True)
 async def test_sockets_that_a_watched_cluster_does_not_use_are_there_for_others(world: World) -> None:
     """A watched cluster is never unused as a whole; what its calls left open is taken back all the same."""
     async with following(world) as follower:

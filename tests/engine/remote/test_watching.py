@@ -20,7 +20,7 @@ from tests.engine.remote.world import (
 )
 
 from hortus.engine import Cache, Controller, Priority, Selection, Watch
-from hortus.engine.remote import KubeconfigRef, RemoteStates, RemoteUnavailable, RemoteWatch
+from hortus.engine.remote import KubeconfigRef, LostWatches, RemoteStates, RemoteUnavailable, RemoteWatch
 from hortus.kube import Client
 from hortus.kube.fencing import Fenced, set_fence
 from hortus.kube.objects import Object, ObjectKey, Resource
@@ -229,6 +229,39 @@ async def test_a_watch_that_breaks_goes_on_where_it_stopped(world: World) -> Non
             await world.until(lambda: follower.latest("br") == {"a": {"n": "10"}})
             assert versions[:3] == [b"7", b"8", b"9"]
             await world.client.delete(CONFIGMAPS, "br", NAMESPACE)
+
+
+async def test_a_watch_that_fails_again_is_reported_until_it_shows_the_cluster(world: World) -> None:
+    """One failure does not count, since the watch goes on where it stopped; the cluster answers all the while."""
+    watches = 0
+
+    async def failing(head: bytes, writer: asyncio.StreamWriter) -> None:
+        nonlocal watches
+        if b"watch=true" not in head:
+            writer.write(answer_of(b'{"metadata":{"resourceVersion":"7"},"items":[]}', Content_Type="application/json"))
+            return
+        watches += 1
+        if watches != 4:
+            writer.write(answer_of(b"{}", "403 Forbidden"))
+            return
+        line = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"8"}}}\n'
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n5\r\n{" % (len(line), line))
+        await writer.drain()
+        writer.transport.abort()
+
+    lost: list[tuple[int, ObjectKey]] = []
+    async with listening(sane_then(failing)) as kubeconfig:
+        await world.give("w-lost", kubeconfig)
+        async with following(world) as follower:
+            source = LostWatches(follower.remote, to=lambda member: (member,))
+            detach = source.attach(lambda key, priority: lost.append((watches, key)), world.pool.clock)
+            await follower.join("lost", "w-lost")
+            await world.until(lambda: watches >= 6)
+            member = ObjectKey(NAMESPACE, "lost")
+            assert lost == [(2, member), (4, member)]
+            assert world.pool.state(place_of("w-lost")).reason == "Connected"
+            detach()
+            await world.client.delete(CONFIGMAPS, "lost", NAMESPACE)
 
 
 async def test_a_recreated_logical_cluster_is_listed_from_scratch_too(world: World) -> None:

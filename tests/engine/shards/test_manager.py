@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from prometheus_client import generate_latest
-from tests.engine.shards.replica import CONFIGMAPS, NAMESPACE, TIMES
+from tests.engine.shards.replica import CONFIGMAPS, NAMESPACE
 
 from hortus.engine import (
     Cache,
@@ -24,13 +24,15 @@ from hortus.engine import (
     sources_of,
     wire,
 )
-from hortus.engine.leases import Elector
+from hortus.engine.leases import Elector, LeaseTimes
 from hortus.engine.shards import Shards
 from hortus.kube import Client, ObjectKey, SystemClock
 from hortus.schema import Kind, kind
 from hortus.testing.apiserver import running_apiserver
 
 COUNT = 20
+TIMES = LeaseTimes(duration=60.0, renew_deadline=50.0, retry_period=0.4)
+"""No process stops here: a lease that is lost is a defect, and not a busy machine."""
 
 
 class Census:

@@ -46,8 +46,10 @@ class Kinds(Protocol):
 class KnownKinds:
     """A fixed choice of kinds that are served at the same path everywhere, so that discovery need not be asked."""
 
-    def __init__(self, resources: Iterable[Resource]) -> None:
-        self._resources = tuple(resources)
+    def __init__(self, resources: Iterable[Resource], *, optional: Iterable[Resource] = ()) -> None:
+        """`optional` are kinds that few servers have: their objects do not keep a namespace."""
+        self._everywhere = tuple(resources)
+        self._resources = (*self._everywhere, *optional)
 
     async def resource(self, gvk: GroupVersionKind, *, fresh: bool = False) -> Resource:
         for known in self._resources:
@@ -60,7 +62,7 @@ class KnownKinds:
         return next((known for known in self._resources if (known.group, known.kind) == (group, kind)), None)
 
     async def namespaced(self) -> Namespaced:
-        return Namespaced([known for known in self._resources if known.namespaced], [])
+        return Namespaced([known for known in self._everywhere if known.namespaced], [])
 
 
 class DiscoveredKinds:

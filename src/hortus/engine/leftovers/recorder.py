@@ -74,8 +74,7 @@ class LeftoverRecorder:
         self._failed.inc()
         _log.error(
             "a leftover could not be recorded",
-            leftover=leftover.metadata.name,
-            namespace=self._namespace,
+            leftover=f"{self._namespace}/{leftover.metadata.name}",
             source=f"{debt.source.kind} {debt.source.namespace}/{debt.source.name}",
             items=[item.what for item in debt.items[:_LOGGED]],
             count=len(debt.items),

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from hortus.engine.remote.pool import RemotePool
     from hortus.engine.remote.settings import RemoteSettings
     from hortus.engine.remote.states import CONDITION, Phase, RemoteState, RemoteUnavailable
-    from hortus.engine.remote.watching import RemoteStates, RemoteWatch, to_member
+    from hortus.engine.remote.watching import LostWatches, RemoteStates, RemoteWatch, to_member
 else:
     __getattr__ = lazy(
         __name__,
@@ -49,7 +49,7 @@ else:
             "pool": "RemotePool",
             "settings": "RemoteSettings",
             "states": "CONDITION Phase RemoteState RemoteUnavailable",
-            "watching": "RemoteStates RemoteWatch to_member",
+            "watching": "LostWatches RemoteStates RemoteWatch to_member",
         },
     )
 
@@ -60,6 +60,7 @@ __all__ = [
     "CredentialMissing",
     "KubeconfigRef",
     "KubeconfigSource",
+    "LostWatches",
     "Phase",
     "RemoteMetrics",
     "RemotePool",

@@ -240,6 +240,11 @@ class Budget:
         """True when one more watch may begin now."""
         return self._slots.passes
 
+    @property
+    def crowded(self) -> bool:
+        """True when four of five slots are taken."""
+        return 5 * self.watches > 4 * self.watch_limit
+
     async def slot(self) -> None:
         """Return when one more watch may begin; the caller owes a `slot_over`."""
         if not self._slots.passes:

@@ -7,8 +7,10 @@ watches it may have is `budget`'s.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Final
 
 from hortus.engine.remote.activelink import ActiveLink
 from hortus.engine.remote.budget import Account, WatchSlot
@@ -20,6 +22,10 @@ from hortus.kube import Access, Answer
 from hortus.kube.errors import Expired, KubeError, RequestTimedOut, ResponseTooLarge, Unauthorized
 from hortus.kube.ratelimit import RateLimiter
 from hortus.kube.transport import CallOptions, Reader
+
+_PROXIED: Final = re.compile(r"/api/v1/(namespaces/[^/?]+/)?(pods|services|nodes)/[^/?]+/proxy([/?]|$)")
+"""Targets that the API server passes on. A workload decides what they answer and when: neither is a sign of the API
+server's health or of the credential's."""
 
 
 class Remote:
@@ -99,26 +105,27 @@ class Remote:
         slot: WatchSlot | None = None,
     ) -> Answer:
         """One call. With a `slot` it is the list of a watch, and waits for that slot first."""
-        renewed = False
+        renewed, proxied = False, _PROXIED.match(target) is not None
         while True:
             self.health.check_pause(f"{self.host}: {method} {target}")
             link = await self._enter_call(patient=patient, slot=slot)
             link.calls += 1
             try:
                 answer = await link.connection.call(method, target, body, **options)
-            except Unauthorized as error:
-                if renewed or not await self._active.renewed(link):
+            except KubeError as error:
+                if proxied:
+                    raise
+                if renewed or not isinstance(error, Unauthorized) or not await self._active.renewed(link):
                     self._failed(error, link)
                     raise
                 renewed = True
                 continue
-            except KubeError as error:
-                self._failed(error, link)
-                raise
             finally:
                 link.calls -= 1
                 self._left()
                 self._turns.release()
+            if proxied:
+                return answer
             if answer.body[:1] == b"<":
                 self._failed(garbage := link.not_json(method, target), link)
                 raise garbage

@@ -12,9 +12,11 @@ import asyncio
 import enum
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from random import Random
 from typing import Any, Self, Unpack, cast
 
+import msgspec
 import structlog
 from prometheus_client import CollectorRegistry
 
@@ -27,12 +29,13 @@ from hortus.engine.remote.credentials import KubeconfigRef, KubeconfigSource
 from hortus.engine.remote.metrics import Anonymous, RemoteMetrics
 from hortus.engine.remote.settings import RemoteSettings
 from hortus.engine.remote.states import IDLE, Phase, RemoteState
+from hortus.engine.remote.strain import Strain
 from hortus.engine.scope import current_scope, start_shared
 from hortus.engine.within import within
 from hortus.kube import Access, Answer, Client, Connection, ConnectionSettings, RequestObserver
 from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.dialing import Memory
-from hortus.kube.errors import RequestTimedOut
+from hortus.kube.errors import ApiError, RequestTimedOut
 from hortus.kube.tls import Contexts
 from hortus.kube.transport import CallOptions, Reader
 
@@ -70,6 +73,7 @@ class RemotePool:
         self.clock: Clock = clock or SystemClock()
         self.random = random or Random()  # noqa: S311 - jitter, not secrecy
         self.contexts = Contexts()
+        self.strain = Strain()
         self.memory = Memory(self.settings.memory)
         self.observer = Anonymous(observer) if observer is not None else None
         chosen = self.settings
@@ -77,6 +81,8 @@ class RemotePool:
             sockets=chosen.sockets, watch_share=chosen.watch_share, handshakes=chosen.handshakes, clock=self.clock
         )
         self.connection_settings: ConnectionSettings = chosen.connection()
+        self.crowded_settings = msgspec.structs.replace(self.connection_settings, watch_period=chosen.watch_turn)
+        """Settings of watches while other watches wait for a slot, or soon will."""
         self._remotes: dict[KubeconfigRef, Remote] = {}
         self._by_secret: dict[tuple[str, str], set[KubeconfigRef]] = {}
         self._due: Delays[tuple[KubeconfigRef, _Due]] = Delays(self.clock, self._on_due)
@@ -271,8 +277,11 @@ class _Transport:
         self._pool = pool
         self._place = place
         self._patient = patient
-        self.settings = pool.connection_settings
         self.clock = pool.clock
+
+    @property
+    def settings(self) -> ConnectionSettings:
+        return self._pool.connection_settings
 
     @property
     def _remote(self) -> Remote:
@@ -297,20 +306,36 @@ class _Transport:
 
     async def call(self, method: str, target: str, body: bytes | None = None, **options: Unpack[CallOptions]) -> Answer:
         remote, pool = self._remote, self._pool
-        step = remote.call(method, target, body, options, patient=self._patient)
         if self._patient:
-            return await step
+            return await remote.call(method, target, body, options, patient=True)
+        remote.health.check_pause(f"{remote.host}: {method} {target}")  # the cluster is not asked: no answer of it
+        step = remote.call(method, target, body, options, patient=False)
+        began, patience = self.clock.monotonic(), pool.settings.patience
         scope = current_scope()
         aside = scope.step_aside if scope is not None else None
-        timer = self.clock.call_later(pool.settings.patience, aside) if aside is not None else None
+        timer = self.clock.call_later(patience, partial(self._lose_patience, aside)) if aside is not None else None
         deadline = max(pool.settings.deadline, options.get("timeout") or 0.0)
         try:
-            return await within(self.clock, deadline, step)
+            answer = await within(self.clock, deadline, step)
         except TimeoutError:
             raise RequestTimedOut(remote.host, f"{method} was not done within {deadline:g} s") from None
+        except ApiError:
+            self._answered(began)
+            raise
         finally:
             if timer is not None:
                 timer.cancel()
+        self._answered(began)
+        return answer
+
+    def _answered(self, began: float) -> None:
+        """The cluster has answered a call, perhaps by refusing it."""
+        late = self.clock.monotonic() - began > self._pool.settings.patience
+        self._pool.strain.answered(self._place, late=late)
+
+    def _lose_patience(self, aside: Callable[[], None]) -> None:
+        if not self._pool.strain.is_general:
+            aside()
 
     def stream(
         self, target: str, *, accept: str = "application/json", idle_timeout: float | None = None
@@ -325,6 +350,10 @@ class _WatchTransport(_Transport):
     def __init__(self, pool: RemotePool, place: KubeconfigRef, *, patient: bool) -> None:
         super().__init__(pool, place, patient=patient)
         self._slot = WatchSlot(pool.budget)
+
+    @property
+    def settings(self) -> ConnectionSettings:
+        return self._pool.crowded_settings if self._pool.budget.crowded else self._pool.connection_settings
 
     async def close(self) -> None:
         self._slot.give()

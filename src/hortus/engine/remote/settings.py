@@ -25,7 +25,8 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True):
     deadline: float = 20.0
     """For a whole call: waiting for its turn, connecting, every attempt."""
     patience: float = 0.5
-    """After so long a call lets another worker of its controller stand in for the one that waits."""
+    """After so long a call lets another worker of its controller stand in for the one that waits, unless most clusters
+    answer as late."""
     max_response: int = 16 << 20
     max_list: int = 64 << 20
     """For a list, all pages together, and for what a watch keeps in its cache."""
@@ -33,7 +34,7 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True):
     longest_pause: float = 60.0
     """A cluster that answers 429 is left alone as long as it asks for, and never longer than this."""
 
-    sockets: int = 12_000
+    sockets: int = 20_000
     """Open connections to all clusters together. A watched cluster needs one for each watch, and one while called."""
     watch_share: float = 0.9
     """The part of `sockets` that watches may have, so that calls always find some."""
@@ -52,6 +53,11 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster that is watched and was not heard of for so long is probed."""
     bookmark_period: float = 60.0
     """Between two bookmarks of a watch: one that is silent for two of them ends, and its cluster is probed."""
+    watch_period: float = 3600.0
+    """The shortest time of one stream of a watch, up to twice this. To begin one again costs a request, so thousands of
+    clusters at rest are asked seldom; bookmarks show all the while that a stream lives."""
+    watch_turn: float = 300.0
+    """The same while four of five places for watches are taken, so that those who wait for one get their turn."""
     probes: int = 64
     """Probes under way at once."""
 
@@ -75,6 +81,7 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True):
             max_list=self.max_list,
             max_event=self.max_event,
             bookmark_period=self.bookmark_period,
+            watch_period=self.watch_period,
             # A worker waits for a call: what takes long is left to its queue.
             retries=Retries(attempts=2, first_wait=0.1, longest_wait=1.0),
             user_agent=self.user_agent,

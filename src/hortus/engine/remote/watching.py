@@ -96,6 +96,7 @@ class RemoteWatch:
         self._adds: list[Add] = []
         self._undo: list[Callable[[], None]] = []
         self._ended: set[asyncio.Task[None]] = set()
+        self._lost: list[Callable[[ObjectKey], None]] = []
 
     # For reconcilers.
 
@@ -114,6 +115,14 @@ class RemoteWatch:
             return follower.reflector.problem if follower is not None else None
         state = self._pool.state(follower.place)
         return None if state.phase is Phase.READY else RemoteUnavailable(follower.place, state, None)
+
+    def on_lost(self, listener: Callable[[ObjectKey], None]) -> Callable[[], None]:
+        """Call `listener` with each member whose watch fails again and again; returns what ends that.
+
+        A cluster that cannot be used at all is reported by `RemoteStates`, too.
+        """
+        self._lost.append(listener)
+        return lambda: self._lost.remove(listener)
 
     def __len__(self) -> int:
         """The number of members that are followed."""
@@ -175,25 +184,25 @@ class RemoteWatch:
             self._follow(member, place)
 
     def _follow(self, member: ObjectKey, place: KubeconfigRef) -> None:
-        selection = self._selection(member)
-        cache = Cache(str(selection), transform=self._transform)
+        cache = Cache(str(self._selection(member)), transform=self._transform)
         self._at.setdefault(place, set()).add(member)
         self._pool.hold(place)
         cache.subscribe(lambda change: self._notify(member, change, self._adds))
         cache.on_sync(lambda: self._notify_empty(member, cache, self._adds))
-        self._followers[member] = self._follower(place, cache, selection)
+        self._followers[member] = self._follower(member, place, cache)
 
-    def _follower(self, place: KubeconfigRef, cache: Cache, selection: Selection) -> _Follower:
+    def _follower(self, member: ObjectKey, place: KubeconfigRef, cache: Cache) -> _Follower:
         client = self._pool.watcher(place)
         reflector = Reflector(
             client,
-            selection,
+            self._selection(member),
             cache,
             clock=self._pool.clock,
             random=self._random,
             unserved_backoff=self._optional or RETRY,
             optional=self._optional is not None,
             largest=self._pool.settings.max_list,
+            on_problem=lambda: self._tell_lost(member),
         )
         return _Follower(place, cache, client, reflector)
 
@@ -222,7 +231,11 @@ class RemoteWatch:
             follower = self._followers[member]
             self._end(follower)
             follower.cache.reset()
-            self._followers[member] = self._follower(place, follower.cache, self._selection(member))
+            self._followers[member] = self._follower(member, place, follower.cache)
+
+    def _tell_lost(self, member: ObjectKey) -> None:
+        for listener in tuple(self._lost):
+            listener(member)
 
     def _notify_empty(self, member: ObjectKey, cache: Cache, adds: Sequence[Add]) -> None:
         """A list without objects brings no change by which its member could hear of it."""
@@ -256,6 +269,25 @@ class RemoteStates:
                     add(key, int(Priority.EVENT))
 
         return self._pool.subscribe(on_state)
+
+    async def ready(self) -> None:
+        return
+
+
+class LostWatches:
+    """A source: members whose watch fails, so that it does not tell what changes."""
+
+    def __init__(self, watch: RemoteWatch, *, to: Callable[[ObjectKey], Iterable[ObjectKey]]) -> None:
+        """`to` gives the keys of the management cluster that a member concerns."""
+        self._watch = watch
+        self._to = to
+
+    def attach(self, add: Add, clock: Clock) -> Detach:
+        def on_lost(member: ObjectKey) -> None:
+            for key in self._to(member):
+                add(key, int(Priority.RETRY))
+
+        return self._watch.on_lost(on_lost)
 
     async def ready(self) -> None:
         return

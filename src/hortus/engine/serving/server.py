@@ -1,0 +1,182 @@
+"""An HTTPS server that API servers and other controllers call; every replica serves, leader or not.
+
+A server listens from the moment at which it has a certificate, and shows a renewed one from the next handshake on. The
+certificate comes from a controller, or from the files tls.crt and tls.key that cert-manager's Secret is mounted as.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+import weakref
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import structlog
+from aiohttp import web
+
+from hortus.engine.files import FileWatch
+from hortus.engine.health import CANNOT_LISTEN, Address
+from hortus.engine.manager import Manager
+from hortus.engine.serving.certificates import ServingPair, pair_in
+from hortus.kube.tls import identify, server_context
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_CERTIFICATE: Final = "tls.crt"
+_LARGEST: Final = 8 << 20
+"""Bytes of a request, which holds two objects at most; the API server stores none above 3 MiB."""
+
+
+class HttpsServer:
+    """Serves POST requests by path, and GET requests by the paths of `reads`."""
+
+    def __init__(
+        self,
+        name: str,
+        address: Address,
+        routes: Mapping[str, Handler],
+        *,
+        reads: Mapping[str, Handler] = MappingProxyType({}),
+        shown: Callable[[ServingPair], None] | None = None,
+    ) -> None:
+        """`name` stands in logs; `shown` is called with each certificate from its first handshake on."""
+        self.name = name
+        self._address = address
+        self._routes = routes
+        self._reads = reads
+        self._shown = shown
+        self._context: ssl.SSLContext | None = None
+        self._identified = asyncio.Event()
+        self.port = 0
+        """The port that it listens on; 0 before."""
+
+    def identify(self, pair: ServingPair) -> None:
+        """Show this certificate from the next handshake on. Raises ValueError, and then shows the former."""
+        context = server_context(certificate=pair.certificate, key=pair.key)
+        if self._context is None:
+            self._context = context
+        else:
+            identify(self._context, pair.certificate, pair.key)
+        if self._shown is not None:
+            self._shown(pair)
+        self._identified.set()
+
+    def check(self) -> None:
+        """Raises RuntimeError while it has no certificate or does not listen: calls sent here would fail."""
+        if not self.port:
+            reason = "" if self._identified.is_set() else ", since there is no certificate"
+            raise RuntimeError(f"{self.name} do not listen on {self._address} yet{reason}")
+
+    async def run(self) -> None:
+        """Serve until cancelled. Raises OSError that names the address when it is taken."""
+        await self._identified.wait()
+        app = web.Application(client_max_size=_LARGEST)
+        for path, handler in self._routes.items():
+            app.router.add_post(path, handler)
+        for path, handler in self._reads.items():
+            app.router.add_get(path, handler)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        listening = None
+        try:
+            listening = await self._listen(runner)
+            await asyncio.get_running_loop().create_future()
+        finally:
+            self.port = 0
+            await _end(runner, listening)
+
+    async def _listen(self, runner: web.AppRunner) -> _Listening:
+        try:
+            listening = _Listening(self._address)
+            await web.SockSite(runner, listening, ssl_context=self._context).start()
+        except OSError as error:
+            raise OSError(error.errno, f"{CANNOT_LISTEN} {self._address}: {error.strerror}") from error
+        self.port = listening.getsockname()[1]
+        _log.info("serving", server=self.name, address=str(self._address), port=self.port)
+        return listening
+
+
+class _Listening(socket.socket):
+    """A listening socket that knows the connections whose TLS handshake is in progress; aiohttp knows the others alone.
+
+    asyncio accepts through it; uvloop does not, and reports no connection that is left open.
+    """
+
+    def __init__(self, address: Address) -> None:
+        """Raises OSError."""
+        host = address.host or ""
+        everywhere = not host and socket.has_dualstack_ipv6()
+        family = socket.AF_INET6 if everywhere or ":" in host else socket.AF_INET
+        bound = socket.create_server((host, address.port), family=family, backlog=128, dualstack_ipv6=everywhere)
+        super().__init__(fileno=bound.detach())
+        self.accepted: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        accepted, address = super().accept()
+        self.accepted.add(accepted)
+        return accepted, address
+
+
+async def _end(runner: web.AppRunner, listening: _Listening | None) -> None:
+    """Stop listening and answering. A client that does not return the farewell of TLS holds no connection open."""
+    server = runner.server
+    transports = [one.transport for one in server.connections if one.transport is not None] if server else []
+    await runner.cleanup()
+    for transport in transports:
+        transport.abort()
+    await asyncio.sleep(0)  # the turn of the loop in which they are closed
+    for accepted in list(listening.accepted if listening is not None else ()):
+        while accepted.fileno() >= 0:
+            with contextlib.suppress(OSError):
+                accepted.shutdown(socket.SHUT_RDWR)
+            await asyncio.sleep(0)  # the loop reads the end, and closes it
+
+
+class MountedCertificate:
+    """The certificate of a server in the files of a folder."""
+
+    def __init__(self, folder: Path, server: HttpsServer) -> None:
+        self._folder = folder
+        self._server = server
+
+    def show(self) -> None:
+        """Let the server show what is in the folder now. Raises OSError, ValueError."""
+        pair = pair_in(self._folder)
+        if pair is not None:
+            self._server.identify(pair)
+
+    def refresh(self) -> None:
+        """The same, but a certificate that cannot be used leaves the former in place."""
+        try:
+            self.show()
+        except (OSError, ValueError) as error:
+            _log.warning("the certificate cannot be used, the former stays in use", error=str(error))
+
+    async def follow(self) -> None:
+        """Show each new certificate until cancelled."""
+        await FileWatch(self._folder / _CERTIFICATE, self.refresh).run()
+
+
+def is_mounted(folder: Path) -> bool:
+    """Reports whether a folder holds a certificate and its key."""
+    return pair_in(folder) is not None
+
+
+def add_server(manager: Manager, server: HttpsServer) -> None:
+    """Run a server on this replica, which is ready only when it listens."""
+    manager.add(server.name, server.run, leader_only=False)
+    manager.readiness.add(server.name, server.check)
+
+
+def add_mounted(manager: Manager, server: HttpsServer, folder: Path) -> None:
+    """Add a server whose certificate is in `folder`. Raises OSError, ValueError for one that cannot be used."""
+    certificate = MountedCertificate(folder, server)
+    certificate.show()
+    add_server(manager, server)
+    manager.add(f"{server.name} certificate", certificate.follow, leader_only=False)
