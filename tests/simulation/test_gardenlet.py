@@ -8,7 +8,7 @@ from hortus.engine import Cache
 from hortus.kube import Client
 from hortus.kube.objects import Object, ObjectKey, format_time
 from hortus.simulation.faults import Faults
-from hortus.simulation.garden.gardenlet import Gardenlet
+from hortus.simulation.garden.gardenlet import ShootGardenlet
 from hortus.simulation.garden.workload import WorkloadClusters
 from hortus.simulation.settings import GardenSettings
 from hortus.testing import FakeClock
@@ -55,11 +55,11 @@ def built(now: float, url: str) -> Object:
     return {"metadata": metadata, "spec": {"seedName": "aws-1"}, "status": status}
 
 
-def gardenlet(server: Server, clock: FakeClock) -> Gardenlet:
+def gardenlet(server: Server, clock: FakeClock) -> ShootGardenlet:
     shoots = Cache("shoots")
     shoots.put(server.shoot)
     client = cast(Client, server)
-    return Gardenlet(
+    return ShootGardenlet(
         client=client,
         shoots=shoots,
         workload=WorkloadClusters(client, with_nodes=True),

@@ -57,6 +57,20 @@ def last(kind: str, state: str, *, age: float = 0.0, observed: int = 1, **more: 
         (shoot(status=last("Create", "Failed")), None),
         (shoot(status=last("Create", "Error", age=1)), None),
         (shoot(status=last("Reconcile", "Succeeded", age=3599)), None),
+        (shoot(status=last("Create", "Succeeded", seedName="aws-1")), None),
+        (shoot(status=last("Create", "Succeeded", seedName="aws-2"), generation=2), "Migrate"),
+        (shoot(status=last("Create", "Processing", seedName="aws-2"), generation=2), "Migrate"),
+        (shoot(status=last("Migrate", "Processing", seedName="aws-2")), "Migrate"),
+        (shoot(status=last("Migrate", "Error", age=60, seedName="aws-2")), "Migrate"),
+        (shoot(status=last("Migrate", "Failed", seedName="aws-2")), None),
+        (shoot(status=last("Migrate", "Failed", seedName="aws-2"), generation=2), "Migrate"),
+        (shoot(status=last("Migrate", "Succeeded", seedName="aws-1")), "Restore"),
+        (shoot(status=last("Migrate", "Aborted", seedName="aws-1")), "Restore"),
+        (shoot(status=last("Restore", "Processing", seedName="aws-1")), "Restore"),
+        (shoot(status=last("Restore", "Error", age=60, seedName="aws-1")), "Restore"),
+        (shoot(status=last("Restore", "Succeeded", seedName="aws-1"), generation=2), "Reconcile"),
+        (shoot(status=last("Restore", "Succeeded", seedName="aws-1")), None),
+        (shoot(status=last("Migrate", "Processing", seedName="aws-2"), deleted=True), "Delete"),
     ],
 )
 def test_the_operation_that_is_due(subject: Object, kind: str | None) -> None:
@@ -64,13 +78,25 @@ def test_the_operation_that_is_due(subject: Object, kind: str | None) -> None:
     assert (found.kind if found else None) == kind
 
 
-@given(st.sampled_from(["Create", "Reconcile", "Delete"]), st.floats(0, 1), st.floats(0, 1))
+@given(st.sampled_from(["Create", "Reconcile", "Delete", "Migrate", "Restore"]), st.floats(0, 1), st.floats(0, 1))
 def test_progress_never_falls_and_ends_at_100(kind: str, one: float, two: float) -> None:
     low, high = sorted((one, two))
     assert operations.progress(kind, low)[0] <= operations.progress(kind, high)[0]
     assert operations.progress(kind, 0.0)[0] == 0
     assert operations.progress(kind, 1.0)[0] == 100
     assert operations.progress(kind, high)[1]
+
+
+def test_the_seed_of_a_shoot_changes_when_its_preparation_for_a_move_has_ended() -> None:
+    moving = shoot(status=last("Reconcile", "Succeeded", seedName="aws-2"), generation=2)
+    assert operations.home(moving) == "aws-2"
+    begun = operations.started(moving, "Migrate", NOW, {})
+    assert "seedName" not in begun
+    moving["status"] |= begun
+    assert operations.home(moving) == "aws-2"
+    moving["status"] |= operations.succeeded(moving, "Migrate", NOW)
+    assert operations.home(moving) == "aws-1"
+    assert operations.operation_kind(moving) == "Restore"
 
 
 def test_the_start_of_an_operation_observes_the_generation_and_begins_a_retry_cycle() -> None:

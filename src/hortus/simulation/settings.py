@@ -27,7 +27,7 @@ ERROR_CODES: Final = {
     "ERR_PROBLEMATIC_WEBHOOK": "a webhook in the cluster fails and stands in the way of its nodes",
 }
 """Gardener's error codes (gardener, docs/usage/shoot/shoot_status.md), each with a provider's message."""
-Operation = Literal["", "Create", "Reconcile", "Delete"]
+Operation = Literal["", "Create", "Reconcile", "Delete", "Migrate", "Restore"]
 
 
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -38,8 +38,8 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     provider: str = ""
     """Only shoots of this provider type; empty is all."""
     operation: Operation = ""
-    """`Create`, `Reconcile` or `Delete`: what goes wrong with the operation says `effect`. Empty: not an operation
-    fault."""
+    """`Create`, `Reconcile`, `Delete`, `Migrate` or `Restore`: what goes wrong with the operation says `effect`. Empty:
+    not an operation fault."""
     effect: Literal["fail", "stuck", "slow", "abort"] = "fail"
     """`fail`: with `code`. `stuck`: progress stops. `slow`: it takes longer. `abort`: it ends and starts again."""
     code: str = ""
@@ -65,7 +65,7 @@ class Pace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     provider: str = ""
     """A provider type; empty is all."""
     operation: Operation = ""
-    """`Create`, `Reconcile` or `Delete`; empty is all."""
+    """`Create`, `Reconcile`, `Delete`, `Migrate` or `Restore`; empty is all."""
     seconds: float
     """The whole operation."""
 
@@ -101,6 +101,8 @@ class GardenSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """A whole Reconcile operation."""
     delete_duration: float = 2.0
     """A whole Delete operation."""
+    spare_seeds: int = 0
+    """Clusters that become seeds when a gardenlet is deployed there, spare-1 and so on."""
     paces: tuple[Pace, ...] = ()
     """Other durations for single providers: see below. The first that fits counts."""
     jitter: float = 0.0

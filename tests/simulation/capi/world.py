@@ -37,11 +37,13 @@ _numbers = itertools.count(1)
 
 
 class Extension:
-    """A runtime extension; `answers` are given in turn, and then success."""
+    """A runtime extension; `answers` are given in turn, and then success. What is `held` is put off until it is not."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, Object]] = []
+        """All calls that were not put off."""
         self.answers: dict[str, list[Object]] = {}
+        self.held: set[str] = set()
         self.url = ""
 
     @asynccontextmanager
@@ -70,6 +72,8 @@ class Extension:
 
     async def _hook(self, request: web.Request) -> web.Response:
         hook = request.match_info["hook"]
+        if hook in self.held:
+            return web.json_response({"status": "Success", "retryAfterSeconds": 1, "message": "not yet"})
         self.calls.append((hook, await request.json()))
         waiting = self.answers.get(hook)
         return web.json_response(waiting.pop(0) if waiting else {"status": "Success"})

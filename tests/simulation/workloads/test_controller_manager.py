@@ -101,7 +101,7 @@ async def test_statuses_at_rest_are_those_of_kube_controller_manager(tmp_path: P
                 await act(client)
 
         async def agree(resource: Any, name: str, **expected: int) -> None:
-            """Wait until both report `expected` for the present generation; compare the whole statuses."""
+            """Wait until both report `expected` for the present generation, and the same in all the rest."""
 
             async def at_rest(client: Client) -> Object | None:
                 obj = await client.get(resource, name, "default")
@@ -109,12 +109,15 @@ async def test_statuses_at_rest_are_those_of_kube_controller_manager(tmp_path: P
                 wanted = {"observedGeneration": obj["metadata"]["generation"], **expected}
                 return obj if all((status.get(key) or 0) == value for key, value in wanted.items()) else None
 
+            async def alike() -> bool:
+                ours, theirs = [await at_rest(client) for client in clients]
+                return bool(ours and theirs and _plain(ours["status"]) == _plain(theirs["status"]))
+
             try:
-                ours, theirs = [await until(lambda client=client: at_rest(client)) for client in clients]
+                await until(alike)
             except TimeoutError:
                 found = [(await client.get(resource, name, "default")).get("status") for client in clients]
-                raise AssertionError(f"not at rest with {expected}: ours {found[0]}, theirs {found[1]}") from None
-            assert _plain(ours["status"]) == _plain(theirs["status"])
+                raise AssertionError(f"not alike with {expected}: ours {found[0]}, theirs {found[1]}") from None
 
         def everywhere(desired: int) -> dict[str, int]:
             names = ("desiredNumberScheduled", "updatedNumberScheduled", "numberAvailable")

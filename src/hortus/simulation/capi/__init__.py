@@ -2,6 +2,7 @@
 
 It serves what a program around Cluster API sees: both versions of Cluster and ClusterClass, control plane and
 infrastructure objects, `<cluster>-kubeconfig` Secrets of workload clusters that are logical clusters of the same
-server, ExtensionConfigs and their hooks. No machine is simulated, patches and variables of a ClusterClass have no
-effect, and no version is converted: an object reads in every version as it was written.
+server with the nodes of their topology, ExtensionConfigs and their hooks. No Machine object is made, patches and
+variables of a ClusterClass have no effect, and no version is converted: an object reads in every version as it was
+written.
 """

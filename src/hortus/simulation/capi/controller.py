@@ -1,7 +1,7 @@
 """The simulated topology, control plane and infrastructure controllers of Cluster API, in one.
 
 It owns: the finalizer, the references, the endpoint and the status of Clusters with a topology; their control plane and
-infrastructure objects; the annotation with pending hooks; workload clusters and their Secrets.
+infrastructure objects; the annotation with pending hooks; workload clusters, their Secrets and their nodes.
 It watches: Clusters, ClusterClasses, control plane and infrastructure objects of Clusters.
 It never: touches a classic Cluster, changes a version while BeforeClusterUpgrade holds it up, or calls a hook twice
 that was answered.
@@ -104,6 +104,8 @@ class ClusterTopologyController:
             return wait
         # Also later: the Secret is written again where it is gone or leads nowhere.
         await self._workloads.ensure(parts.cluster)
+        if self._settings.nodes:
+            await self._workloads.join_nodes(parts.cluster, parts.control_plane["status"]["version"])
         cluster = await self._call_pending(parts.cluster, AFTER_INITIALIZED)
         return await self._upgrade(parts._replace(cluster=cluster), status)
 

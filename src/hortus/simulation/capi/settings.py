@@ -16,6 +16,8 @@ class CapiSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The upgrade of a control plane by one version."""
     retry: float = 1.0
     """Until a hook that failed is called again; Cluster API backs off."""
+    nodes: bool = True
+    """Nodes join the workload clusters."""
     hook_wait: float = 1.0
     """Factor for the seconds after which a hook asks to be called again."""
     workers: int = 10

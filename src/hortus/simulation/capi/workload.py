@@ -13,10 +13,11 @@ import orjson
 from hortus.kube import Client, yaml
 from hortus.kube.errors import AlreadyExists, NotFound
 from hortus.kube.kubeconfig.write import document
-from hortus.kube.objects import Object, ObjectKey, Resource
+from hortus.kube.objects import Object, ObjectKey, Resource, key_of
 from hortus.kube.secret import Secret
 from hortus.simulation.capi.definitions import MANAGER
 from hortus.simulation.capi.kinds import CLUSTER_NAME, SECRET_TYPE
+from hortus.simulation.capi.nodes import CapiNodes
 from hortus.simulation.capi.topology import owner_reference
 from hortus.simulation.garden.kinds import LOGICAL_CLUSTERS
 
@@ -48,6 +49,7 @@ class CapiWorkloads:
 
     def __init__(self, management: Client) -> None:
         self._management = management
+        self._nodes = CapiNodes()
 
     def url(self, cluster: ObjectKey) -> str:
         """The address of a workload cluster."""
@@ -63,8 +65,14 @@ class CapiWorkloads:
         if not await self._leads_here(key):
             await self._write_secret(cluster, key)
 
+    async def join_nodes(self, cluster: Object, version: str) -> None:
+        """Make the workload cluster have the nodes of its topology, with kubelets of that version. Raises KubeError."""
+        async with self.client(key_of(cluster)) as client:
+            await self._nodes.ensure(client, cluster, version)
+
     async def remove(self, cluster: ObjectKey) -> None:
         """Remove the workload cluster with all it holds, and its Secret. Safe to repeat."""
+        self._nodes.forget(cluster)
         with suppress(NotFound):
             await self._management.delete(LOGICAL_CLUSTERS, logical_name(cluster))
         with suppress(NotFound):

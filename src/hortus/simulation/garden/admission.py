@@ -2,7 +2,7 @@
 
 Refusals are 403 with field errors in brackets, as Gardener's admission plugins answer; the rules that need nothing but
 the Shoot itself are its strategy's (`shoots`), and answer 422. A garden without any CloudProfile takes every Shoot:
-it is one that a test made for itself.
+it is one that a test made for itself. CloudProfiles of OpenStack are judged as by the admission of its extension.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import orjson
 from hortus.apiserver.resources.scope import RequestScope
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.store.backend import StoreKey
+from hortus.engine.machineimages import UnreadableProfile, cloud_profile_problems, defaulted, profile_of
 from hortus.kube import naming
 from hortus.kube.clock import Clock
 from hortus.kube.errors import Forbidden
@@ -37,6 +38,7 @@ from hortus.simulation.garden.offers import complete, problems
 from hortus.simulation.settings import GardenSettings
 
 _SUFFIX: Final = f"{CORE}/{SHOOTS.plural}"
+_PROFILES: Final = f"{CORE}/{CLOUD_PROFILES.plural}"
 _BINDINGS: Final = (("secretBindingName", SECRET_BINDINGS), ("credentialsBindingName", CREDENTIALS_BINDINGS))
 
 
@@ -57,7 +59,9 @@ class ShootAdmission:
     async def admit(
         self, scope: RequestScope, operation: str, obj: Object | None, old: Object | None, *, dry_run: bool
     ) -> bool:
-        """Raises Forbidden; whether the Shoot was completed."""
+        """Raises Forbidden; whether the object was completed."""
+        if scope.cluster == self._garden and scope.kind.suffix == _PROFILES and not scope.subresource:
+            return _admit_profile(obj, old)
         if scope.cluster != self._garden or scope.kind.suffix != _SUFFIX or scope.subresource or obj is None:
             return False
         if obj["metadata"].get("deletionTimestamp") or (old is not None and obj["spec"] == old["spec"]):
@@ -182,6 +186,28 @@ class ShootAdmission:
     def _stored(self) -> Storage:
         assert self._storage is not None, "read_from was not called"
         return self._storage
+
+
+def _admit_profile(profile: Object | None, old: Object | None) -> bool:
+    """The admission of OpenStack's extension: defaults, then rules. Raises Forbidden; true where it completed."""
+    if profile is None or (old is not None and profile.get("spec") == old.get("spec")):
+        return False
+    try:
+        found = defaulted(profile)
+        broken = [str(one) for one in cloud_profile_problems(profile_of(found))]
+    except UnreadableProfile as error:
+        broken, found = [str(error)], profile
+    if broken and not profile["metadata"].get("deletionTimestamp"):
+        name = profile["metadata"]["name"]
+        why = broken[0] if len(broken) == 1 else f"[{', '.join(broken)}]"
+        raise Forbidden(
+            f'{CLOUD_PROFILES.plural}.{CORE} "{name}" is forbidden: {why}',
+            details={"name": name, "group": CORE, "kind": CLOUD_PROFILES.plural},
+        )
+    if found is profile:
+        return False
+    profile["spec"] = found["spec"]
+    return True
 
 
 def _machines(shoot: Object) -> list[Any]:

@@ -7,7 +7,7 @@ from hortus.kube import Client
 from hortus.kube.objects import ObjectKey
 from hortus.simulation.faults import Faults
 from hortus.simulation.garden.care import Care
-from hortus.simulation.garden.gardenlet import Gardenlet
+from hortus.simulation.garden.gardenlet import ShootGardenlet
 from hortus.simulation.garden.kinds import CLOUD_PROFILES, SEEDS, SHOOTS
 from hortus.simulation.garden.machines import Machines
 from hortus.simulation.garden.outages import Outages
@@ -26,7 +26,7 @@ def add_controllers(
     machines = Machines(lambda name: profiles.get(ObjectKey("", name)))
     clock = manager.clock
     scheduler = Scheduler(client=garden, shoots=shoots, seeds=seeds, settings=settings, clock=clock)
-    gardenlet = Gardenlet(
+    gardenlet = ShootGardenlet(
         client=garden,
         shoots=shoots,
         workload=WorkloadClusters(management, with_nodes=settings.nodes, machines=machines),

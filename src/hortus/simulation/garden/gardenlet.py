@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import structlog
 
 from hortus.engine import Cache, Result, remove_finalizer
+from hortus.engine.machineimages import AmbiguousImage, ImageNotFound
 from hortus.kube import Client
 from hortus.kube.clock import Clock
 from hortus.kube.errors import NotFound
@@ -23,13 +24,14 @@ from hortus.simulation.faults import Faults
 from hortus.simulation.garden import operations, rotation
 from hortus.simulation.garden.health import after_operation
 from hortus.simulation.garden.kinds import SHOOTS, technical_id
-from hortus.simulation.garden.operations import DELETE, OPERATION_ANNOTATION
+from hortus.simulation.garden.operations import DELETE, MIGRATE, OPERATION_ANNOTATION
 from hortus.simulation.garden.seeds import gardenlet_ready, healthy
 from hortus.simulation.garden.workload import WorkloadClusters
 from hortus.simulation.settings import Fault, GardenSettings
 
 FINALIZER = "gardener"
 FIELD_MANAGER = "gardenlet"
+_CONFIGURATION: Final = "ERR_CONFIGURATION_PROBLEM"
 SEED_RETRY: Final = 15.0
 """Seconds of the garden's time until an operation is tried again whose seed was not ready."""
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -47,7 +49,7 @@ class _Run(NamedTuple):
     """When progress was last reported, in monotonic seconds."""
 
 
-class Gardenlet:
+class ShootGardenlet:
     def __init__(
         self,
         *,
@@ -189,8 +191,16 @@ class Gardenlet:
             await self._write(shoot, operations.succeeded(shoot, kind, now))
             self._runs.pop(key, None)
             await self._release(shoot)
+        elif kind == MIGRATE:
+            # The workload cluster goes on: its nodes do not move.
+            await self._write(shoot, operations.succeeded(shoot, kind, now))
+            self._runs.pop(key, None)
         else:
-            if not await self._workload.ensure(cluster, shoot):
+            try:
+                has_nodes = await self._workload.ensure(cluster, shoot)
+            except (ImageNotFound, AmbiguousImage) as error:
+                return await self._fail(key, shoot, kind, Fault(code=_CONFIGURATION, message=str(error)))
+            if not has_nodes:
                 return await self._await_nodes(shoot, kind, now)
             done = {**operations.succeeded(shoot, kind, now), **after_operation(shoot, now)}
             await self._write(shoot, {**done, **rotation.succeeded(shoot, now)})
@@ -262,8 +272,8 @@ class Gardenlet:
         return max(min(self._settings.scaled(self._settings.progress_period), length), 0.01)
 
     def _seed(self, shoot: Object) -> Object | None:
-        """The seed of a shoot, None where none is known, which is taken for one that is well."""
-        name = shoot["spec"].get("seedName")
+        """The seed whose gardenlet works on a shoot, None where none is known, which is taken for one that is well."""
+        name = operations.home(shoot)
         return self._seeds.get(ObjectKey("", name)) if self._seeds is not None and name else None
 
     def shoots_of_seed(self, seed: Object) -> list[ObjectKey]:

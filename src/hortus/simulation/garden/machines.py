@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+import msgspec
 import orjson
 
+from hortus.engine.machineimages import (
+    KeptImage,
+    MachineImageChoice,
+    MachineImageRequest,
+    UnreadableProfile,
+    profile_of,
+    select_image,
+)
 from hortus.kube import Client
 from hortus.kube.errors import AlreadyExists, NotFound
 from hortus.kube.objects import Object
-from hortus.simulation.garden.nodes import POOL, DesiredNode, Look, NodePool, next_step, pools
-from hortus.simulation.garden.profiles import MachineType
+from hortus.simulation.garden.nodes import IMAGE_RECORD, POOL, DesiredNode, Look, NodePool, next_step, pools
+from hortus.simulation.garden.profiles import OPENSTACK, MachineType
 
 _NODES = "/api/v1/nodes"
 _MERGE = "application/merge-patch+json"
@@ -30,29 +39,58 @@ class _Cluster(NamedTuple):
 
 
 class Machines:
-    """Machine types by (CloudProfile, name). `profile` finds a CloudProfile by its name."""
+    """Machine types and images of CloudProfiles. `profile` finds a CloudProfile by its name."""
 
     def __init__(self, profile: Callable[[str], Object | None] = lambda _: None) -> None:
         self._profile = profile
 
     def of(self, shoot: Object, type_: str) -> MachineType:
-        spec = shoot["spec"]
-        name = (spec.get("cloudProfile") or {}).get("name") or spec.get("cloudProfileName") or ""
-        profile = self._profile(name) or {}
+        profile = self._of(shoot)
         for found in (profile.get("spec") or {}).get("machineTypes") or ():
             if found["name"] == type_:
                 known = {field: str(found[field]) for field in MachineType._fields if field in found}
                 return MachineType(**known)
         return _UNKNOWN
 
+    def image(self, shoot: Object, worker: Mapping[str, Any], kept: Sequence[KeptImage]) -> MachineImageChoice | None:
+        """The image of a pool in OpenStack; None where none is mapped. Raises ImageNotFound, AmbiguousImage.
+
+        `kept` are the images of the nodes there are: a version that left the CloudProfile is found there.
+        """
+        profile, spec, machine = self._of(shoot), shoot["spec"], worker["machine"]
+        image = machine.get("image") or {}
+        if (profile.get("spec") or {}).get("type") != OPENSTACK or not image:
+            return None
+        try:
+            found = profile_of(profile)
+        except UnreadableProfile:
+            # The admission of the garden refuses such a profile; one from before is not the Shoot's concern.
+            return None
+        if found.provider_config is None or not found.provider_config.machine_images:
+            return None
+        wanted = MachineImageRequest(
+            name=image["name"],
+            version=image.get("version", ""),
+            region=spec["region"],
+            machine_type=machine["type"],
+            architecture=machine.get("architecture", ""),
+        )
+        return select_image(found, wanted, kept)
+
+    def _of(self, shoot: Object) -> Object:
+        """The CloudProfile of a Shoot; empty where there is none."""
+        spec = shoot["spec"]
+        name = (spec.get("cloudProfile") or {}).get("name") or spec.get("cloudProfileName") or ""
+        return self._profile(name) or {}
+
 
 async def step(client: Client, name: str, shoot: Object, machines: Machines, *, new: bool) -> bool:
     """Take one step in the logical cluster `name`; whether there is nothing left to do.
 
-    A `new` cluster is known to have no nodes. Safe to repeat.
+    A `new` cluster is known to have no nodes. Safe to repeat. Raises ImageNotFound, AmbiguousImage.
     """
-    cluster = _cluster(name, shoot, machines)
-    present = {} if new else await _present(client, cluster)
+    present = {} if new else await _present(client, f"/clusters/{name}")
+    cluster = _cluster(name, shoot, machines, present.values())
     move = next_step({node: _pool_of(obj) for node, obj in present.items()}, cluster.pools)
     taken = {_address(obj) for obj in present.values()}
     for wanted in move.create:
@@ -66,18 +104,30 @@ async def step(client: Client, name: str, shoot: Object, machines: Machines, *, 
     return new or not (move.create or move.delete) or _whole(cluster.pools, present, move.create, move.delete)
 
 
-def _cluster(name: str, shoot: Object, machines: Machines) -> _Cluster:
+def _cluster(name: str, shoot: Object, machines: Machines, present: Iterable[Object]) -> _Cluster:
     found = pools(shoot)
-    created = shoot["metadata"]["creationTimestamp"]
+    created, kept = shoot["metadata"]["creationTimestamp"], _kept(present)
     looks = {
-        worker["name"]: Look(shoot, worker, machines.of(shoot, worker["machine"]["type"]), created=created)
+        worker["name"]: Look(
+            shoot,
+            worker,
+            machines.of(shoot, worker["machine"]["type"]),
+            created=created,
+            booted=machines.image(shoot, worker, kept),
+        )
         for worker in (shoot["spec"].get("provider") or {}).get("workers") or ()
     }
     return _Cluster(f"/clusters/{name}", shoot, found, looks)
 
 
-async def _present(client: Client, cluster: _Cluster) -> dict[str, Object]:
-    answer = await client.request("GET", f"{cluster.path}{_NODES}")
+def _kept(present: Iterable[Object]) -> list[KeptImage]:
+    """The images from which the nodes there are were booted."""
+    records = {(node["metadata"].get("annotations") or {}).get(IMAGE_RECORD) for node in present}
+    return [msgspec.json.decode(record, type=KeptImage) for record in sorted(filter(None, records))]
+
+
+async def _present(client: Client, path: str) -> dict[str, Object]:
+    answer = await client.request("GET", f"{path}{_NODES}")
     return {obj["metadata"]["name"]: obj for obj in orjson.loads(answer.body)["items"] if _pool_of(obj)}
 
 

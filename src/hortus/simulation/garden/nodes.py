@@ -13,13 +13,17 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import orjson
 
+from hortus.engine.machineimages import MachineImageChoice, kept_images
 from hortus.kube.objects import Object
 from hortus.simulation.garden.profiles import MachineType
 
 APPLIED = "node.machine.sapcloud.io/last-applied-anno-labels-taints"
 """The annotation with the labels, annotations and taints of a node that came from its pool, as JSON."""
+IMAGE_RECORD = "simulation.hortus.dev/machine-image"
+"""The annotation with the image from which a machine was booted, as JSON."""
 POOL = "worker.gardener.cloud/pool"
 _ROTATED = ("certificateAuthorities", "serviceAccountKey")
 """Rotations whose start replaces all nodes."""
@@ -149,8 +153,18 @@ def next_step(present: Mapping[str, str], wanted: Sequence[NodePool]) -> Step:
 class Look:
     """The appearance of the nodes of one pool; made once, so that a node costs little."""
 
-    def __init__(self, shoot: Object, worker: Mapping[str, Any], machine: MachineType, *, created: str) -> None:
+    def __init__(
+        self,
+        shoot: Object,
+        worker: Mapping[str, Any],
+        machine: MachineType,
+        *,
+        created: str,
+        booted: MachineImageChoice | None = None,
+    ) -> None:
+        """`booted` is the image of the cloud from which new machines start, where the CloudProfile names one."""
         spec = shoot["spec"]
+        self._booted = booted
         self._provider, self._region = spec["provider"]["type"], spec["region"]
         self._created = created
         self.kubelet = kubelet_version(shoot, worker)
@@ -183,6 +197,13 @@ class Look:
     def annotations(self) -> dict[str, str]:
         return {**self._annotations, APPLIED: self.applied()}
 
+    def _of_new(self) -> dict[str, str]:
+        """The annotations of a new node: a machine keeps the image from which it was booted."""
+        if self._booted is None:
+            return self.annotations()
+        (record,) = kept_images((), [self._booted])
+        return {**self.annotations(), IMAGE_RECORD: msgspec.json.encode(record).decode()}
+
     def node(self, node: DesiredNode, address: str) -> Object:
         """The whole object."""
         condition = {"lastHeartbeatTime": self._created, "lastTransitionTime": self._created}
@@ -192,7 +213,7 @@ class Look:
         return {
             "apiVersion": "v1",
             "kind": "Node",
-            "metadata": {"name": node.name, "labels": self.labels(node), "annotations": self.annotations()},
+            "metadata": {"name": node.name, "labels": self.labels(node), "annotations": self._of_new()},
             "spec": spec,
             "status": {
                 **self._status,

@@ -38,6 +38,8 @@ _FLOW_NAMES = {
     CREATE: "Shoot cluster reconciliation",
     RECONCILE: "Shoot cluster reconciliation",
     DELETE: "Shoot cluster deletion",
+    MIGRATE: "Shoot cluster preparation for migration",
+    RESTORE: "Shoot cluster restoration",
 }
 _FORCED_FLOW = "Shoot cluster force deletion"
 _RECONCILE_TASKS = (
@@ -74,11 +76,22 @@ _DELETE_TASKS = (
     "Destroying main and events etcd",
     "Deleting shoot namespace in Seed",
 )
+_MIGRATE_TASKS = (
+    "Initializing connection to the Shoot",
+    "Stopping Kubernetes controller manager",
+    "Storing the state of extensions",
+    "Migrating extension resources",
+    "Waiting until extension resources have been migrated",
+    "Deleting Kubernetes API server",
+    "Creating backup of main etcd",
+    "Destroying main and events etcd",
+    "Deleting shoot namespace in Seed",
+)
 
 
 class ShootOperation(NamedTuple):
     kind: str
-    """Create, Reconcile or Delete."""
+    """Create, Reconcile, Delete, Migrate or Restore."""
     why: str
 
 
@@ -92,9 +105,26 @@ def operation_kind(shoot: Object) -> str:
     last = last_operation(shoot)
     if shoot["metadata"].get("deletionTimestamp"):
         return DELETE
+    if moves(shoot):
+        return MIGRATE
     if last is None or (last["type"] == CREATE and last["state"] != SUCCEEDED):
         return CREATE
+    if last["type"] == MIGRATE:
+        return RESTORE if last["state"] in (SUCCEEDED, ABORTED) else MIGRATE
+    if last["type"] == RESTORE and last["state"] != SUCCEEDED:
+        return RESTORE
     return RECONCILE
+
+
+def moves(shoot: Object) -> bool:
+    """Reports whether a shoot is to have another seed than it has."""
+    wanted, present = shoot["spec"].get("seedName"), (shoot.get("status") or {}).get("seedName")
+    return bool(wanted and present and wanted != present)
+
+
+def home(shoot: Object) -> str:
+    """The seed that has the control plane of a shoot; while that is prepared for a move, the one it moves from."""
+    return str((shoot.get("status") or {}).get("seedName") or shoot["spec"].get("seedName") or "")
 
 
 def due_operation(shoot: Object, now: float, settings: GardenSettings) -> ShootOperation | None:
@@ -105,7 +135,7 @@ def due_operation(shoot: Object, now: float, settings: GardenSettings) -> ShootO
     if not shoot["spec"].get("seedName"):
         return ShootOperation(DELETE, "never scheduled") if kind == DELETE else None
     changed = shoot["metadata"].get("generation") != status.get("observedGeneration")
-    if last is None or changed or (kind == DELETE and last["type"] != DELETE):
+    if last is None or changed or (kind in (DELETE, MIGRATE, RESTORE) and last["type"] != kind):
         return ShootOperation(kind, "new generation" if last else "new")
     if last["state"] in (PROCESSING, PENDING, ABORTED):
         return ShootOperation(kind, "interrupted")
@@ -143,7 +173,7 @@ def is_forced(shoot: Object) -> bool:
 
 def progress(kind: str, share: float, *, forced: bool = False) -> tuple[int, str]:
     """Percent and description when `share` (0 to 1) of an operation is done: whole tasks count, as in gardenlet."""
-    tasks = _DELETE_TASKS if kind == DELETE else _RECONCILE_TASKS
+    tasks = _tasks(kind)
     flow = _FORCED_FLOW if forced else _FLOW_NAMES[kind]
     done = min(int(share * len(tasks)), len(tasks))
     if done == 0:
@@ -155,8 +185,12 @@ def progress(kind: str, share: float, *, forced: bool = False) -> tuple[int, str
 
 def task_at(kind: str, percent: int) -> str:
     """The task that is at work when so much is done."""
-    tasks = _DELETE_TASKS if kind == DELETE else _RECONCILE_TASKS
+    tasks = _tasks(kind)
     return tasks[min(percent * len(tasks) // 100, len(tasks) - 1)]
+
+
+def _tasks(kind: str) -> Sequence[str]:
+    return {DELETE: _DELETE_TASKS, MIGRATE: _MIGRATE_TASKS}.get(kind, _RECONCILE_TASKS)
 
 
 def waiting_for_nodes(shoot: Object, kind: str, now: float) -> dict[str, Any]:
@@ -195,7 +229,7 @@ def started(shoot: Object, kind: str, now: float, identity: Mapping[str, str]) -
     }
     if fresh:
         patch["retryCycleStartTime"] = format_time(now)
-    if kind != DELETE:
+    if kind not in (DELETE, MIGRATE):
         patch["seedName"] = shoot["spec"]["seedName"]
     return patch
 

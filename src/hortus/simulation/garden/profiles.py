@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from hortus.kube.objects import Object
 
+OPENSTACK: Final = "openstack"
 EXPIRED: Final = "2025-01-31T23:59:59Z"
 """When what has expired did so."""
 
@@ -60,8 +61,12 @@ PROVIDERS: Final = {
     ),
     "openstack": Provider(
         "converged-cloud-kyma",
-        ("eu-de-1",),
-        {"g_c2_m8": MachineType(), "g_c4_m16": MachineType("4", "16Gi")},
+        ("eu-de-1", "eu-nl-1"),
+        {
+            "g_c2_m8": MachineType(),
+            "g_c4_m16": MachineType("4", "16Gi"),
+            "a_c2_m8": MachineType(architecture="arm64"),
+        },
         (),
     ),
     "alicloud": Provider(
@@ -126,9 +131,43 @@ def profile_spec(provider: str) -> Object:
         ],
         "regions": [{"name": region, "zones": zones(provider, region)} for region in offer.regions],
     }
+    if provider == OPENSTACK:
+        spec["providerConfig"] = _openstack_config(offer)
     if offer.volumes:
         spec["volumeTypes"] = [{"name": name, "class": "standard", "usable": True} for name in offer.volumes]
     return spec
+
+
+def _openstack_config(offer: Provider) -> Object:
+    """The part of the CloudProfile that maps images to regions: those for arm64 are in the first region alone."""
+    first = offer.regions[0]
+    return {
+        "apiVersion": "openstack.provider.extensions.gardener.cloud/v1alpha1",
+        "kind": "CloudProfileConfig",
+        "keystoneURL": "https://keystone.example.org/v3",
+        "constraints": {"floatingPools": [{"name": "FloatingIP-*"}], "loadBalancerProviders": [{"name": "f5"}]},
+        "machineImages": [
+            {
+                "name": "gardenlinux",
+                "versions": [
+                    {
+                        "version": version,
+                        "regions": [
+                            {
+                                "name": region,
+                                "id": f"gardenlinux-{version}-{region}-{made_for}",
+                                "architecture": made_for,
+                            }
+                            for region in offer.regions
+                            for made_for in ("amd64", "arm64")
+                            if made_for == "amd64" or region == first
+                        ],
+                    }
+                    for version, _, _ in _IMAGES
+                ],
+            }
+        ],
+    }
 
 
 def _classified(versions: Iterable[tuple[str, str, str]]) -> list[dict[str, str]]:

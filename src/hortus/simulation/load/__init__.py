@@ -6,9 +6,9 @@ ends with a `RunReport`. Pure and without I/O are `scenario`, `plan`, `templates
 `page`; `running` puts the rest together. Nothing is polled but processes and metrics, once a second.
 """
 
+from hortus.simulation.guard import NotMarked, remove_mark, require_mark, set_mark
 from hortus.simulation.load.cleanup import LeftBehind, remove_load
 from hortus.simulation.load.gates import Gate, GateError, Verdict
-from hortus.simulation.load.guard import NotMarked, remove_mark, require_mark, set_mark
 from hortus.simulation.load.page import html
 from hortus.simulation.load.plan import LoadPlan, Operation, Strike, lines, plan_of
 from hortus.simulation.load.report import RunReport

@@ -21,10 +21,10 @@ from hortus.kube import Client
 from hortus.kube.clock import Clock
 from hortus.kube.errors import KubeError
 from hortus.kube.objects import format_time
+from hortus.simulation.guard import require_mark
 from hortus.simulation.load import checks
 from hortus.simulation.load.conditions import parse_until
 from hortus.simulation.load.gates import Gate
-from hortus.simulation.load.guard import require_mark
 from hortus.simulation.load.measuring import Recorder
 from hortus.simulation.load.operations import Crew, Executor, Ground, gather_crew
 from hortus.simulation.load.phases import Meter
