@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hortus.domains import DemoFleet, Domain, LocalArtifact, LocalSetup, RbacRules
+from hortus.domains import DemoFleet, Domain, LocalArtifact, LocalSetup, RbacRules, RivalLease
 
 if TYPE_CHECKING:
     from hortus.domains import ProcessContext
@@ -40,6 +40,11 @@ class _Modules(Domain):
         from hortus.domains.modules import rbac
 
         return RbacRules(management=rbac.CONTROL, wide=rbac.WIDE, elsewhere=rbac.ELSEWHERE, flag="modules")
+
+    def rivals(self) -> Sequence[RivalLease]:
+        from hortus.domains.modules.names import LEADER_ELECTION_ID
+
+        return (RivalLease(LEADER_ELECTION_ID, ("modules",)),)
 
     def records(self) -> Sequence[Resource]:
         from hortus.domains.modules.types import MANIFESTS

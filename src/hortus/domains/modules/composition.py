@@ -8,7 +8,8 @@ from hortus.domains import ProcessContext
 from hortus.domains.modules import own
 from hortus.domains.modules import settings as chosen
 from hortus.domains.modules.accepted import ineffective
-from hortus.domains.modules.kyma.composition import add_controllers, add_own_controllers, caches_of, clusters_of
+from hortus.domains.modules.kyma.composition import add_controllers, add_own_controllers
+from hortus.domains.modules.kyma.parts import caches_of, clusters_of
 from hortus.domains.modules.kyma.seams import AbsentAgents, Agents
 from hortus.domains.modules.manifests.composition import add_controller as add_manifests
 from hortus.domains.modules.metrics import RequeueMetrics

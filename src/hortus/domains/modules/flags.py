@@ -43,7 +43,12 @@ _CONTROLLERS: Final = (
         1,
         "Mandatory ModuleReleaseMetas deleted at the same time.",
     ),
-    Flag("kyma-requeue-success-interval", "duration", 5 * _MINUTE, "Time between two reconciles of a Ready Kyma."),
+    Flag(
+        "kyma-requeue-success-interval",
+        "duration",
+        5 * _MINUTE,
+        "Time between two reconciles of a Ready Kyma that is not seen by watches alone.",
+    ),
     Flag("kyma-requeue-error-interval", "duration", 2.0, "Time between two reconciles of a Kyma in state Error."),
     Flag("kyma-requeue-warning-interval", "duration", 30.0, "Time between two reconciles of a Kyma in state Warning."),
     Flag(

@@ -123,6 +123,7 @@ ISTIO_NAMESPACE: Final = "istio-system"
 REMOTE_KYMA: Final = "default"
 """Name of the Kyma in a managed cluster; its namespace is the flag sync-namespace."""
 LEADER_ELECTION_ID: Final = f"893110f7.{GROUP.removeprefix('operator.')}"
+"""The Lease by which lifecycle-manager elects its leader (kyma-project/lifecycle-manager, `cmd/main.go`)."""
 ROOT_SECRET: Final = "klm-watcher"  # noqa: S105
 GATEWAY_SECRET: Final = "klm-istio-gateway"  # noqa: S105
 WEBHOOK_SECRET: Final = "skr-webhook-tls"  # noqa: S105

@@ -138,9 +138,7 @@ async def test_a_field_that_the_schema_refuses_is_shown_and_the_rest_is_enforced
         message = await condition_is(here, "Refused")
         assert "ModuleConfiguration kyma-system/production: spec.colour: unknown field" in message
         assert "ModuleConfiguration kyma-system/production: spec.replicas: Invalid value: 9" in message
-        kyma = await wait_for(
-            here.client, KYMAS, "default", HOME, until=lambda obj: "message" in obj["status"]["modules"][0]
-        )
+        kyma = await wait_for(here.client, KYMAS, "default", HOME, until=lambda obj: "message" in _first_module(obj))
         assert kyma["status"]["modules"][0]["message"] == message
         words = ("module", "why", "default", "dials", "-n", HOME)
         why = await asyncio.to_thread(hortus, "--kubeconfig", str(here.kubeconfig), *words)
@@ -182,9 +180,7 @@ async def test_a_required_module_is_there_whatever_the_user_lists_and_its_channe
         assert [(one["name"], one["channel"]) for one in kyma["status"]["modules"]] == [("greeter", "fast")]
         assert not kyma["spec"].get("modules"), "the user's list is not written"
         await configure(here, "all", {"name": "greeter", "required": True, "channel": "slow"})
-        found = await wait_for(
-            here.client, KYMAS, "default", HOME, until=lambda obj: "message" in (obj["status"]["modules"] or [{}])[0]
-        )
+        found = await wait_for(here.client, KYMAS, "default", HOME, until=lambda obj: "message" in _first_module(obj))
     [module] = found["status"]["modules"]
     assert module["message"] == (
         "ModuleConfiguration kyma-system/all: spec.modules[name=greeter].channel 'slow' is refused: the module's "
@@ -207,3 +203,9 @@ async def test_a_configuration_that_is_in_effect_costs_no_write(here: OneCluster
         await condition_is(here, "Applied")
     after = await here.client.get(DIALS, CR, HOME)
     assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+
+
+def _first_module(kyma: Object) -> Object:
+    """The first module in a status; empty while there is none."""
+    found: list[Object] = (kyma.get("status") or {}).get("modules") or [{}]
+    return found[0]

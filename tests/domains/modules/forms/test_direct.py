@@ -253,7 +253,7 @@ async def test_an_object_of_a_control_plane_elsewhere_is_taken_with_an_explicit_
 )
 async def test_bad_input_changes_nothing(here: OneCluster, words: tuple[str, ...], message: str) -> None:
     before = [one["metadata"]["name"] for one in (await here.client.list(CONFIG_MAPS)).items]
-    assert message in await refused(here, "install", *words, registry(here), "--timeout=5s")
+    assert message in await refused(here, "install", *words, registry(here))
     assert [one["metadata"]["name"] for one in (await here.client.list(CONFIG_MAPS)).items] == before
 
 

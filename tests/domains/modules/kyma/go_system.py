@@ -230,7 +230,7 @@ class GoSystem:
             except NotFound:
                 return
         if resource is CRDS:
-            await self._here.until(lambda found: not found, resource, name, namespace, cluster="skr")
+            await self._here.until_gone(resource, name, namespace, cluster="skr")
 
     # Parts.
 

@@ -52,6 +52,7 @@ async def test_a_cluster_gets_the_part_of_the_catalog_that_it_may_use(here: Kyma
 
 async def test_what_is_offered_no_more_is_deleted_and_what_users_made_stays(here: KymaWorld) -> None:
     """2.1.7: the manager of its fields says whose an object is."""
+    here.flags = ["--kyma-requeue-success-interval=1s"]
     await here.cluster()
     await here.module("istio", {"regular": "1.2.0"})
     await here.kyma()
@@ -66,10 +67,22 @@ async def test_what_is_offered_no_more_is_deleted_and_what_users_made_stays(here
                 MODULE_TEMPLATES, {"apiVersion": MODULE_TEMPLATES.api_version, "kind": "ModuleTemplate", **own}
             )
         await here.client.delete(MODULE_RELEASE_METAS, "istio", HOME)
-        await here.client.patch(KYMAS, NAME, {"metadata": {"labels": {"example.org/touched": "1"}}}, HOME)
-        await here.until(lambda found: not found, MODULE_TEMPLATES, "istio-1.2.0", INSIDE, cluster="skr")
+        await here.until_gone(MODULE_TEMPLATES, "istio-1.2.0", INSIDE, cluster="skr")
         async with here.inside() as client:
             assert await _catalog(client) == ({}, {"community-1.0.0"})
+
+
+async def test_a_new_module_reaches_the_catalog_of_a_kyma_that_does_not_list_it(here: KymaWorld) -> None:
+    """A Kyma at rest is due with the comparison of its copies, and with a change of the catalog before."""
+    here.flags = ["--kyma-requeue-success-interval=1s", "--kyma-comparison-interval=10h"]
+    await here.cluster()
+    await here.kyma()
+    async with here.controllers():
+        await here.until(is_ready)
+        assert await here.requests_of_a_reconcile(until=0) == 0
+        await here.module("istio", {"regular": "1.2.0"})
+        template = await here.until(bool, MODULE_TEMPLATES, "istio-1.2.0", INSIDE, cluster="skr")
+        assert template["spec"]["version"] == "1.2.0"
 
 
 @pytest.mark.parametrize(("given", "offered"), [({"tier": "gold"}, True), ({}, False)])
@@ -81,7 +94,7 @@ async def test_a_restricted_module_is_for_selected_kymas(here: KymaWorld, given:
     await here.kyma(labels=given, modules=[{"name": "deployer", "managed": True}])
     async with here.controllers():
         kyma = await here.until(
-            lambda found: "deployer" in modules(found) and conditions(found)["ModuleCatalog"] == "True"
+            lambda found: "deployer" in modules(found) and conditions(found).get("ModuleCatalog") == "True"
         )
         async with here.inside() as client:
             assert (await _catalog(client))[0] == ({"deployer": ["regular"]} if offered else {})

@@ -47,7 +47,7 @@ async def test_a_deletion_takes_its_steps_in_order_and_leaves_the_cluster_empty(
         await here.until(lambda event: event.get("reason") == "EnsureManifestDeletion", EVENTS, "", HOME)
         assert await here.client.get(KYMAS, NAME, HOME), "the Kyma waits for its Manifests"
         await here.client.patch(MANIFESTS, name, {"metadata": {"finalizers": []}}, HOME)
-        await here.until(lambda found: not found)
+        await here.until_gone()
         for step in STEPS:
             await here.until(lambda event, step=step: event.get("reason") == step, EVENTS, "", HOME)
     async with here.inside() as client:
@@ -69,8 +69,10 @@ async def test_a_deletion_without_access_ends_at_once_and_is_recorded(here: Kyma
     async with here.controllers():
         await here.until(is_ready)
         await here.client.delete(SECRETS, f"kubeconfig-{NAME}", HOME)
+        # The watch of Kymas may be faster than that of Secrets.
+        await here.until(lambda found: state(found) == "Error")
         await here.client.delete(KYMAS, NAME, HOME)
-        await here.until(lambda found: not found)
+        await here.until_gone()
     (debt,) = (await here.client.list(LEFTOVERS, HOME)).items
     assert debt["spec"]["reason"] == "ClusterGone"
     names = {item["object"]["name"] for item in debt["spec"]["items"]}
@@ -87,7 +89,7 @@ async def test_a_cluster_that_does_not_answer_is_given_up_at_the_deadline(here: 
     await here.client.patch(SECRETS, f"kubeconfig-{NAME}", {"stringData": {"config": _nowhere(here)}}, HOME)
     async with here.controllers():
         await here.client.delete(KYMAS, NAME, HOME)
-        await here.until(lambda found: not found)
+        await here.until_gone()
     assert await here.manifests() == []
 
 
@@ -122,6 +124,6 @@ async def test_a_cluster_that_holds_its_kyma_is_given_up_at_the_deadline(here: K
             held = {"metadata": {"finalizers": ["test.example.org/held"]}}
             await client.patch(KYMAS, "default", held, INSIDE)
         await here.client.delete(KYMAS, NAME, HOME)
-        await here.until(lambda found: not found)
+        await here.until_gone()
     (debt,) = (await here.client.list(LEFTOVERS, HOME)).items
     assert debt["spec"]["reason"] == "NotPruned"

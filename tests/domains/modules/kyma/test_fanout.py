@@ -153,6 +153,21 @@ async def test_a_version_that_is_pushed_again_is_taken_at_once_without_a_delay(h
         assert after["spec"]["version"] == before["spec"]["version"]
 
 
+async def test_a_push_reaches_a_kyma_at_rest(here: KymaWorld) -> None:
+    """One look asks for each version once, and only the Kymas of the one that was pushed are reconciled."""
+    here.flags = ["--modules-revalidation-interval=300ms", "--kyma-requeue-success-interval=1h"]
+    await here.cluster()
+    await here.module("istio", {"regular": "1.2.0"})
+    await here.kyma(modules=[{"name": "istio", "managed": True}])
+    async with here.controllers():
+        await ready_with(here)
+        (before,) = await here.manifests()
+        assert await here.requests_of_a_reconcile(until=0) == 0
+        here.registry.pushed_again = "again"
+        after = await here.manifest("istio", lambda found: _layer(found) != _layer(before))
+        assert after["spec"]["version"] == before["spec"]["version"]
+
+
 def _layer(manifest: Object) -> str:
     return str(manifest["spec"]["install"]["source"]["ref"])
 

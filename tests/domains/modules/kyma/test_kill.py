@@ -103,7 +103,7 @@ async def test_a_channel_move_survives_a_kill_at_every_await(server: TestServer,
 
 async def _deleted(here: KymaWorld) -> object:
     await here.delete_kyma()
-    return await here.until(lambda found: not found)
+    return await here.until_gone()
 
 
 async def _rest(here: KymaWorld) -> Object:

@@ -60,7 +60,7 @@ async def test_a_cluster_that_is_gone_during_any_step_holds_no_deletion(
             await here.client.delete(KYMAS, NAME, HOME)
             await here.until(lambda event: event.get("reason") == "EnsureManifestDeletion", EVENTS, "", HOME)
             await here.client.patch(MANIFESTS, name, {"metadata": {"finalizers": []}}, HOME)
-            await here.until(lambda found: not found)
+            await here.until_gone()
     assert clock.offset, "the step was never chosen"
     assert await here.manifests() == []
     assert not here.agents.certificates
@@ -111,7 +111,7 @@ async def test_a_deletion_with_expired_credentials_ends_at_the_deadline(here: Ky
     async with here.controllers():
         await here.until(lambda found: state(found) == "Deleting")
         clock.offset = 2 * HOUR
-        await here.until(lambda found: not found)
+        await here.until_gone()
     (debt,) = (await here.client.list(LEFTOVERS, HOME)).items
     assert debt["spec"]["reason"] == "ClusterUnreachable"
 

@@ -94,7 +94,7 @@ async def holding(here: KymaWorld) -> Callable[[], Awaitable[object]]:
 async def removal(here: KymaWorld) -> Callable[[], Awaitable[object]]:
     await installed(here)
     await here.client.delete(MODULE_RELEASE_METAS, MODULES[0], HOME)
-    return lambda: here.until(lambda found: not found, MODULE_RELEASE_METAS, MODULES[0])
+    return lambda: here.until_gone(MODULE_RELEASE_METAS, MODULES[0])
 
 
 @pytest.mark.parametrize(

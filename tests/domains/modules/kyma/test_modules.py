@@ -81,7 +81,7 @@ async def test_a_cluster_gets_the_whole_spec_once(here: KymaWorld) -> None:
             assert [module["name"] for module in remote["spec"]["modules"]] == ["istio"]
             await client.delete(KYMAS, "default", INSIDE)
         again = await here.until(
-            lambda found: found and found["metadata"]["uid"] != remote["metadata"]["uid"],
+            lambda found: found["metadata"]["uid"] != remote["metadata"]["uid"],
             KYMAS,
             "default",
             INSIDE,
@@ -114,7 +114,7 @@ async def test_a_module_taken_off_the_list_is_removed(here: KymaWorld) -> None:
         # The controller of Manifests holds it by a finalizer.
         await here.client.patch(MANIFESTS, name, {"metadata": {"finalizers": ["test.example.org/held"]}}, HOME)
         await here.user_edits({"modules": []})
-        await here.manifest("istio", lambda found: found and found["metadata"].get("deletionTimestamp"))
+        await here.manifest("istio", lambda found: found["metadata"].get("deletionTimestamp"))
         await here.set_manifest_state(name, "Deleting")
         kyma = await here.until(lambda found: modules(found).get("istio", {}).get("state") == "Deleting")
         assert state(kyma) == "Processing"
@@ -138,7 +138,7 @@ async def test_an_unmanaged_module_is_marked_and_reported_so(here: KymaWorld) ->
         assert "manifest" not in modules(kyma)["istio"]
         # The controller of Manifests deletes it; nothing makes it again until it is managed.
         await here.client.delete(MANIFESTS, manifest["metadata"]["name"], HOME)
-        await here.manifest("istio", lambda found: not found)
+        await here.until_no_manifest("istio")
         await here.until(is_ready)
         await here.user_edits({"modules": [{"name": "istio", "managed": True}]})
         await here.manifest("istio")
@@ -176,7 +176,7 @@ async def test_a_beta_module_leaves_a_kyma_that_is_beta_no_more(here: KymaWorld)
     async with here.controllers():
         await ready_with(here)
         await here.client.patch(KYMAS, NAME, {"metadata": {"labels": {f"{GROUP}/beta": None}}}, HOME)
-        await here.manifest("istio", lambda found: not found)
+        await here.until_no_manifest("istio")
         kyma = await here.until(lambda found: state(found) == "Error")
     assert "not allowed: beta module" in modules(kyma)["istio"]["message"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,7 +53,7 @@ async def test_3_the_skip_label_does_not_stop_a_deletion(here: KymaWorld, monkey
         skipped = await here.client.patch(KYMAS, NAME, skip, HOME)
         assert skipped["metadata"]["finalizers"]
         await here.delete_kyma()
-        await here.until(lambda found: not found)
+        await here.until_gone()
 
 
 async def test_8_a_kyma_that_is_deleted_in_the_foreground_gets_no_finalizer(here: KymaWorld) -> None:
@@ -204,7 +205,7 @@ async def test_2_1_11_a_step_that_fails_has_a_warning_with_the_end_of_its_messag
         event = await here.until(is_warning, EVENTS, "", HOME)
         assert event["message"] == problem[-100:]
         here.agents.remove = remove  # type: ignore[method-assign]
-        await here.until(lambda found: not found)
+        await here.until_gone()
 
 
 @pytest.mark.parametrize(
@@ -231,6 +232,37 @@ async def test_2_1_12_each_state_has_its_interval(here: KymaWorld, wanted: str, 
         result = await here.controller.reconcile(KEY)
     assert result is not None
     assert result.requeue_after == seconds
+
+
+async def test_2_1_12_a_ready_kyma_that_watches_show_is_due_with_the_comparison_of_its_copies(here: KymaWorld) -> None:
+    here.flags = ["--kyma-requeue-success-interval=71s", "--kyma-comparison-interval=1h"]
+    await here.cluster()
+    await here.kyma()
+    async with here.controllers():
+        await here.until(lambda found: state(found) == "Ready")
+        assert await here.requests_of_a_reconcile(until=0) == 0
+        result = await here.controller.reconcile(KEY)
+    assert result is not None
+    assert 2600 < result.requeue_after < 4500
+
+
+async def test_2_7_a_kyma_that_waits_for_its_window_is_looked_at_again_soon(here: KymaWorld, tmp_path: Path) -> None:
+    """It is Ready with the version that it has, and a window opens by time alone."""
+    policy = tmp_path / "policy.json"
+    policy.write_text('{"default": {"begin": "2126-01-01T10:00:00Z", "end": "2126-01-01T12:00:00Z"}}')
+    here.flags = ["--kyma-requeue-success-interval=71s", f"--maintenance-policy-path={policy}"]
+    await here.cluster()
+    await here.module("istio", {"regular": "1.2.0"})
+    await here.kyma(modules=[{"name": "istio", "managed": True}])
+    async with here.controllers():
+        await ready_with(here)
+        await here.template("istio", "1.3.0", requiresDowntime=True)
+        await here.move("istio", {"regular": "1.3.0"})
+        await here.until(lambda found: modules(found).get("istio", {}).get("maintenance") is True)
+        assert await here.requests_of_a_reconcile(until=0) == 0
+        result = await here.controller.reconcile(KEY)
+    assert result is not None
+    assert result.requeue_after == 71
 
 
 async def test_2_1_12_modules_in_error_are_an_error_of_the_reconcile(here: KymaWorld) -> None:

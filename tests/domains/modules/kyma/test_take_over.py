@@ -112,7 +112,7 @@ async def test_a_deletion_is_continued_after_any_step(
     assert len(go.deletion()) == DELETION
     await run(go.deletion()[:writes])
     async with here.controllers():
-        await here.until(lambda found: not found)
+        await here.until_gone()
     assert [one for one in here.requests.answers if one[1:] == ("remote", "201")] == []
     left = await objects(here)
     assert [key for key in left if key[1] == "Manifest"] == []
@@ -171,7 +171,7 @@ async def test_the_go_system_continues_a_deletion_after_any_request(
             go = await world(here)
             await run(go.installation())
             await here.delete_kyma()
-            killed = await is_killed("kyma", here, answers, lambda here: here.until(lambda found: not found))
+            killed = await is_killed("kyma", here, answers, lambda here: here.until_gone())
             if ("control plane", "Kyma", f"{HOME}/{NAME}") in await objects(here):
                 await run([*go.deletion(), go.release])
             left = await objects(here)

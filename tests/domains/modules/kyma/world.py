@@ -13,8 +13,9 @@ import msgspec
 
 from hortus.domains.modules import settings
 from hortus.domains.modules.flags import FLAGS
-from hortus.domains.modules.kyma.composition import add_controllers, clusters_of
+from hortus.domains.modules.kyma.composition import add_controllers
 from hortus.domains.modules.kyma.controller import KymaController
+from hortus.domains.modules.kyma.parts import clusters_of
 from hortus.domains.modules.metrics import RequeueMetrics
 from hortus.domains.modules.names import GROUP, Label
 from hortus.domains.modules.registry import Component, ComponentDescriptor
@@ -49,6 +50,8 @@ HOME, INSIDE = "kcp-system", "kyma-system"
 NAME = "default-id"
 PATIENCE = 60.0
 QUICK = (
+    "--failure-base-delay=100ms",
+    "--failure-max-delay=1s",
     "--kyma-requeue-busy-interval=200ms",
     "--kyma-requeue-warning-interval=1s",
     "--module-upgrade-rollout-max-delay=0s",
@@ -344,15 +347,30 @@ class KymaWorld:
         *,
         cluster: str = "",
     ) -> Object:
-        """The object as soon as `says` holds of it; `says` gets an empty dict when it is gone."""
+        """The object as soon as it exists and `says` holds of it."""
         if not cluster:
-            return await _until(self.client, resource, name, namespace, says)
+            return await _until(self.client, resource, name, namespace, lambda found: found and says(found))
         async with self.inside(cluster) as client:
-            return await _until(client, resource, name, namespace, says)
+            return await _until(client, resource, name, namespace, lambda found: found and says(found))
+
+    async def until_gone(
+        self, resource: Resource = KYMAS, name: str = NAME, namespace: str = HOME, *, cluster: str = ""
+    ) -> None:
+        """Returns when the object does not exist."""
+        if not cluster:
+            await _until(self.client, resource, name, namespace, _is_absent)
+            return
+        async with self.inside(cluster) as client:
+            await _until(client, resource, name, namespace, _is_absent)
 
     async def manifest(self, module: str, says: Callable[[Object], Any] = bool) -> Object:
-        """The Manifest of a module as soon as `says` holds of it."""
-        return await _until(self.client, MANIFESTS, "", HOME, says, labels=f"{Label.MODULE_NAME}={module}")
+        """The Manifest of a module as soon as it exists and `says` holds of it."""
+        label = f"{Label.MODULE_NAME}={module}"
+        return await _until(self.client, MANIFESTS, "", HOME, lambda found: found and says(found), labels=label)
+
+    async def until_no_manifest(self, module: str) -> None:
+        """Returns when a module has no Manifest."""
+        await _until(self.client, MANIFESTS, "", HOME, _is_absent, labels=f"{Label.MODULE_NAME}={module}")
 
     async def manifests(self) -> list[Object]:
         return list((await self.client.list(MANIFESTS, HOME)).items)
@@ -361,6 +379,7 @@ class KymaWorld:
 async def _until(
     client: Client, resource: Resource, name: str, namespace: str, says: Callable[[Object], Any], labels: str = ""
 ) -> Object:
+    """The object as soon as `says` holds of it; `says` gets an empty dict where there is none."""
     last: Object = {}
     try:
         async with asyncio.timeout(PATIENCE):
@@ -381,6 +400,10 @@ async def _until(
     except TimeoutError:
         raise AssertionError(f"waited in vain for {resource.kind} {name or labels}; last seen: {last}") from None
     raise AssertionError("the watch ended")
+
+
+def _is_absent(found: Object) -> bool:
+    return not found
 
 
 async def served(client: Client, plural: str) -> None:

@@ -276,7 +276,7 @@ async def test_13_the_resource_finalizer_depends_on_the_policy(here: ModuleWorld
         assert Finalizer.CUSTOM_RESOURCE not in ready["metadata"]["finalizers"]
         assert await here.read(SAMPLES, "default-sample", MODULES) is None
         await here.client.patch(MANIFESTS, "one-module", {"spec": {"customResourcePolicy": "CreateAndDelete"}}, HOME)
-        held = await here.until(lambda obj: Finalizer.CUSTOM_RESOURCE in obj["metadata"]["finalizers"])
+        held = await here.until(lambda obj: Finalizer.CUSTOM_RESOURCE in obj["metadata"].get("finalizers", ()))
     assert managers(held) == {FieldOwner.MODULE_RESOURCES, FieldOwner.CUSTOM_RESOURCE}
 
 

@@ -176,8 +176,10 @@ async def test_1_without_an_access_secret_the_manifest_goes_and_a_leftover_remai
     await here.manifest(here.layers.push(config_map("one")))
     async with here.controllers():
         await here.until(is_ready)
-        await here.client.delete(SECRETS, "kubeconfig-one", HOME)
-        await here.client.delete(MANIFESTS, "one-module", HOME)
+    # Between two processes: of two watches of one, that of Manifests may be the faster.
+    await here.client.delete(SECRETS, "kubeconfig-one", HOME)
+    await here.client.delete(MANIFESTS, "one-module", HOME)
+    async with here.controllers():
         await here.until_gone()
     (left,) = (await here.client.list(LEFTOVERS, HOME)).items
     assert left["spec"]["reason"] == "ClusterGone"
@@ -323,7 +325,7 @@ async def test_5_finalizers_of_others_are_waited_for(here: ModuleWorld) -> None:
         await here.client.delete(MANIFESTS, "one-module", HOME)
         waiting = await here.until(lambda obj: state(obj) == "Deleting")
         assert operation(waiting) == "waiting as other finalizers are present: example.org/other"
-        await here.until(lambda obj: obj["metadata"]["finalizers"] == ["example.org/other"])
+        await here.until(lambda obj: obj["metadata"].get("finalizers") == ["example.org/other"])
 
 
 async def test_skip_does_not_hold_a_deletion(here: ModuleWorld) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from tests.domains.counting import requests_of
 from tests.domains.modules.manifests.world import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     HOME,
     MODULES,
-    MOST_RECONCILES,
     ModuleWorld,
     config_map,
     deployment,
@@ -43,12 +43,16 @@ async def test_a_ready_module_at_rest_makes_no_call(here: ModuleWorld) -> None:
     await here.manifest(here.layers.push(config_map("one"), deployment()))
     async with here.controllers():
         await at_rest(here)
-        assert here.reconciler is not None
-        for _ in range(100):
-            result = await here.reconciler.reconcile(KEY)
-            assert result is not None
-            assert result.requeue_after == pytest.approx(300.0, rel=0.02)
-        assert here.requests.answers == []
+        reconciler = here.reconciler
+        assert reconciler is not None
+
+        async def reconciles() -> None:
+            for _ in range(100):
+                result = await reconciler.reconcile(KEY)
+                assert result is not None
+                assert result.requeue_after == pytest.approx(6 * 3600.0, rel=0.28)
+
+        assert await requests_of(reconciles()) == []
 
 
 async def test_a_manifest_that_no_kyma_lists_does_not_rest(here: ModuleWorld) -> None:
@@ -56,11 +60,8 @@ async def test_a_manifest_that_no_kyma_lists_does_not_rest(here: ModuleWorld) ->
     await here.manifest(here.layers.push(config_map("one")))
     async with here.controllers():
         await here.until(is_ready)
-        assert here.reconciler is not None
         for _ in range(3):
-            here.requests.answers.clear()
-            await here.reconciler.reconcile(KEY)
-            assert here.requests.answers
+            assert await here.requests_of_a_reconcile()
 
 
 async def test_an_edited_deployment_is_restored_at_once(here: ModuleWorld) -> None:
@@ -131,6 +132,18 @@ async def test_another_cluster_behind_the_same_credential_ends_the_rest(here: Mo
         await here.until_inside(CONFIG_MAPS, "one")
 
 
+async def test_a_watch_that_fails_ends_the_rest(here: ModuleWorld) -> None:
+    """The cluster answers everything but the watch, so what changes there is not seen."""
+    await here.manifest(here.layers.push(config_map("one")))
+    async with here.controllers():
+        await here.until(is_ready)
+        await here.until_at_rest()
+        await here.inside.delete(CONFIG_MAPS, "one", MODULES)
+        assert here.pool is not None
+        here.pool.broken.set()
+        await here.until_inside(CONFIG_MAPS, "one")
+
+
 async def test_a_kyma_that_is_gone_ends_the_rest(here: ModuleWorld) -> None:
     await here.manifest(here.layers.push(config_map("one"), deployment()))
     async with here.controllers():
@@ -156,11 +169,7 @@ async def test_a_cluster_cannot_disturb_the_modules_of_another(here: ModuleWorld
         # Events of one watch come in their order: that of the own Deployment, made later, is seen after the hostile's.
         await inside.delete(DEPLOYMENTS, "own", MODULES)
         await here.restored(inside, "own")
-        assert here.reconciler is not None
-        here.requests.answers.clear()
-        # A reconcile of a Manifest at rest awaits nothing, so no other runs in between.
-        await here.reconciler.reconcile(KEY)
-        assert here.requests.answers == []
+        assert await here.requests_of_a_reconcile() == []
 
 
 def manifest(version: str) -> Object:
@@ -169,15 +178,15 @@ def manifest(version: str) -> Object:
 
 async def test_a_rest_ends_by_a_write_a_watch_that_is_not_current_a_disturbance_and_time() -> None:
     clock, current = FakeClock(), True
-    resting = Resting(clock=clock, watched=lambda place: current, pause=300.0, comparison=1000.0)
+    resting = Resting(clock=clock, watched=lambda place: current)
 
     def begin() -> None:
         resting.begin(KEY)
-        resting.rest(KEY, manifest("1"), PLACE)
+        resting.rest(KEY, manifest("1"), PLACE, seconds=1000.0)
 
     assert resting.pause(KEY, manifest("1")) is None
     begin()
-    assert resting.pause(KEY, manifest("1")) == 300.0
+    assert resting.pause(KEY, manifest("1")) == 1000.0
     assert resting.pause(KEY, manifest("2")) is None
     assert resting.pause(KEY, manifest("1")) is None, "over is over"
     begin()
@@ -195,10 +204,10 @@ async def test_a_rest_ends_by_a_write_a_watch_that_is_not_current_a_disturbance_
 
 
 def test_a_change_during_the_reconcile_leaves_no_rest() -> None:
-    resting = Resting(clock=FakeClock(), watched=lambda place: True, pause=300.0, comparison=1000.0)
+    resting = Resting(clock=FakeClock(), watched=lambda place: True)
     resting.begin(KEY)
     resting.disturb(KEY)
-    resting.rest(KEY, manifest("1"), PLACE)
+    resting.rest(KEY, manifest("1"), PLACE, seconds=1000.0)
     assert resting.pause(KEY, manifest("1")) is None
 
 
@@ -248,21 +257,17 @@ def test_the_owner_of_a_deployment_is_its_mark() -> None:
 async def until_settling(here: ModuleWorld) -> None:
     """Return when a reconcile reads the Deployment and nothing else of the cluster."""
     await here.until(lambda obj: operation(obj) == "waiting for resources to become ready")
-    assert here.reconciler is not None
-    for _ in range(MOST_RECONCILES):
-        here.requests.answers.clear()
-        await here.reconciler.reconcile(KEY)
-        if here.requests.answers == [("GET", "remote", "200")]:
-            return
-    raise AssertionError(f"still more than one read: {here.requests.answers}")
+    await here.until_requests([("GET", "remote", "200")])
 
 
 async def test_a_module_that_waits_for_its_workload_is_not_compared_again(here: ModuleWorld) -> None:
     await here.manifest(here.layers.push(config_map("one"), config_map("two"), deployment()))
     async with here.controllers():
         await until_settling(here)
+        for _ in range(3):
+            assert await here.requests_of_a_reconcile() == [("GET", "remote", "200")]
         await here.become_available("operator")
-        await here.until(is_ready)
+        assert operation(await here.until(is_ready)) == "resources are ready"
 
 
 async def test_a_deployment_edited_before_it_is_available_is_restored(here: ModuleWorld) -> None:

@@ -7,8 +7,10 @@ import base64
 import hashlib
 import itertools
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
+
+from tests.domains.counting import Answer, note, requests_of
 
 from hortus.domains.modules import settings
 from hortus.domains.modules.clusters import SECRET_SELECTOR, KymaClusters
@@ -24,11 +26,12 @@ from hortus.engine.flags import FlagSet
 from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.leftovers.types import Leftover
-from hortus.engine.remote import RemotePool, RemoteSettings, SecretCredentials
+from hortus.engine.remote import KubeconfigRef, RemotePool, RemoteSettings, SecretCredentials
 from hortus.kube import Client, PatchKind, Resource, yaml
 from hortus.kube.clock import Clock, SystemClock
-from hortus.kube.errors import NotFound
+from hortus.kube.errors import Forbidden, NotFound
 from hortus.kube.objects import Object, ObjectKey, parse_time
+from hortus.kube.watch import WatchEvent
 from hortus.schema import crd
 from hortus.simulation.garden.kinds import LOGICAL_CLUSTERS
 from hortus.testing.apiserver import TestServer
@@ -43,7 +46,7 @@ EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
 SAMPLES = Resource("operator.kyma-project.io", "v1alpha1", "samples", "Sample")
 HOME, MODULES = "kcp-system", "kyma-system"
 PATIENCE = 60.0
-MOST_RECONCILES = 500
+QUICK = ("--failure-base-delay=100ms", "--failure-max-delay=1s")
 _numbers = itertools.count(1)
 
 
@@ -92,11 +95,44 @@ class Requests:
 
     def answered(self, method: str, host: str, code: str, seconds: float) -> None:
         self.answers.append((method, host, code))
+        note((method, host, code))
         self.on_answer(method)
 
     @property
     def writes(self) -> list[tuple[str, str, str]]:
         return [one for one in self.answers if one[0] != "GET"]
+
+
+class BreakableWatches(RemotePool):
+    """A pool whose watches can be made to fail, while clusters answer everything else."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.broken = asyncio.Event()
+
+    def watcher(self, place: KubeconfigRef) -> Client:
+        client = super().watcher(place)
+        whole = client.watch
+
+        async def watch(*args: Any, **options: Any) -> AsyncIterator[WatchEvent]:
+            async with aclosing(whole(*args, **options)) as events:
+                broken = step = asyncio.ensure_future(self.broken.wait())
+                try:
+                    while True:
+                        step = asyncio.ensure_future(anext(events))  # type: ignore[assignment]
+                        await asyncio.wait({step, broken}, return_when=asyncio.FIRST_COMPLETED)
+                        if broken.done():
+                            raise Forbidden("watches are refused")
+                        yield await step  # type: ignore[misc]
+                except StopAsyncIteration:
+                    return
+                finally:
+                    for task in (step, broken):
+                        task.cancel()
+                    await asyncio.gather(step, broken, return_exceptions=True)
+
+        client.watch = watch  # type: ignore[method-assign,assignment]
+        return client
 
 
 class ModuleWorld:
@@ -111,7 +147,7 @@ class ModuleWorld:
         self.requests = Requests()
         self.clock: Clock = SystemClock()
         self.flags: list[str] = []
-        self.pool: RemotePool | None = None
+        self.pool: BreakableWatches | None = None
         self.reconciler: ManifestController | None = None
 
     @asynccontextmanager
@@ -120,9 +156,9 @@ class ModuleWorld:
         self.requests.answers.clear()
         async with Client(self.client.access, observer=self.requests) as client:
             manager = Manager(client, clock=self.clock, grace=0.0)
-            values = FlagSet(FLAGS).parse(["--modules", "--oci-registry-host=registry.test", *self.flags])
+            values = FlagSet(FLAGS).parse(["--modules", "--oci-registry-host=registry.test", *QUICK, *self.flags])
             secrets = manager.cache(SECRETS, namespace=HOME, labels=SECRET_SELECTOR, transform=sealed)
-            pool = self.pool = RemotePool(
+            pool = self.pool = BreakableWatches(
                 SecretCredentials(client, secrets),
                 settings=RemoteSettings(deny=(), connect_timeout=20.0, timeout=20.0),
                 clock=self.clock,
@@ -146,12 +182,22 @@ class ModuleWorld:
         """Return when a reconcile of the Manifest, which its Kyma lists, makes no call."""
         assert self.reconciler is not None
         await self.list_in_status(name)
-        for _ in range(MOST_RECONCILES):
-            self.requests.answers.clear()
-            await self.reconciler.reconcile(ObjectKey(HOME, name))
-            if not self.requests.answers:
-                return
-        raise AssertionError(f"not at rest after {MOST_RECONCILES} reconciles: {self.requests.answers}")
+        await self.until_requests([], name)
+
+    async def requests_of_a_reconcile(self, name: str = "one-module") -> list[Answer]:
+        """The requests that a reconcile of the Manifest makes now."""
+        assert self.reconciler is not None
+        return await requests_of(self.reconciler.reconcile(ObjectKey(HOME, name)))
+
+    async def until_requests(self, wanted: list[Answer], name: str = "one-module") -> None:
+        """Return when a reconcile of the Manifest makes these requests and no others."""
+        made: list[Answer] = []
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while (made := await self.requests_of_a_reconcile(name)) != wanted:
+                    await asyncio.sleep(0)
+        except TimeoutError:
+            raise AssertionError(f"a reconcile still makes {made}") from None
 
     async def until_more_requests(self, number: int) -> None:
         """Return when the controllers have made that many requests."""

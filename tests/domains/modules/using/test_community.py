@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -324,8 +325,12 @@ async def test_resources_of_a_module_without_its_default_one_are_deleted_first(h
     assert row["moduleStatus"] == "NotRunning"
     mine = {"apiVersion": CAPS.api_version, "kind": "Cap", "metadata": {"name": "mine", "namespace": "default"}}
     await here.client.create(CAPS, mine)
-    removed = await here.typed("remove", "istio", "-y", "--timeout", "1s")
+    removal = asyncio.create_task(here.typed("remove", "istio", "-y"))
+    await here.until_listed(lambda modules: not modules)
+    await here.report()  # as the control plane does once the module is removed
+    removed = await removal
     assert "Cap default/mine deleted" in removed.stdout, removed.stderr
+    assert "module istio is gone" in removed.stdout
     assert not await exists(here.client, CAPS, "mine", "default")
 
 

@@ -19,7 +19,7 @@ from hortus.engine.remote import SECRETS
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import parse_time
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 HOUR = 3600.0
 
 

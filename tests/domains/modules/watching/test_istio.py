@@ -24,7 +24,7 @@ from hortus.kube.objects import Object, Resource, format_time
 from hortus.testing import wait_for, wait_gone
 from hortus.testing.clusters import CRDS
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 NAME = "kyma-1-webhook-tls"
 LABELS = {
     "operator.kyma-project.io/purpose": "klm-watcher-cert-manager",

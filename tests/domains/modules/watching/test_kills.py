@@ -20,7 +20,7 @@ from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object
 from hortus.kube.transport import JSON, Answer, CallOptions, Reader, Transport
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 AT_MOST = 60
 """Requests of one step; more means that it never ends."""
 

@@ -29,7 +29,7 @@ from hortus.kube.objects import Object, Resource, format_time
 from hortus.testing import wait_for, wait_gone
 from hortus.testing.clusters import CRDS
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 GO = "lifecycle-manager"
 DAY = 86400.0
 IMAGE = "example.org/watcher/runtime-watcher:1.0.0"

@@ -21,7 +21,7 @@ from hortus.kube.objects import Object
 from hortus.testing import wait_for, wait_gone
 from hortus.testing.clusters import CRDS
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 Work = Callable[[World], Awaitable[Callable[[], Awaitable[object]]]]
 
 

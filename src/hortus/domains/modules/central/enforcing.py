@@ -57,6 +57,10 @@ class Enforcing:
         """Drop what is remembered of a Manifest."""
         self._held.pop(key, None)
 
+    def enforces(self, key: ObjectKey) -> bool:
+        """Reports whether anything is enforced in the default resource of a Manifest."""
+        return key in self._held
+
     async def holds(self, key: ObjectKey) -> bool:
         """Reports whether the default resource is as it was enforced last; one GET where something is enforced."""
         held = self._held.get(key)

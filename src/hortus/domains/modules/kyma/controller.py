@@ -237,6 +237,14 @@ class KymaController(KymaReconciler):
 
     # Parts of steps.
 
+    def _quiet(self, context: KymaContext) -> float:
+        """The time of the next comparison of copies, where nothing else needs to be looked at."""
+        pause = super()._quiet(context)
+        waits = any(module.maintenance for module in context.modules or ())  # a window opens by time alone
+        if waits or self._agents.enabled or not self._remotes.is_current(context.key):
+            return pause
+        return max(pause, self._copies.due_in(context.key))
+
     @property
     def _required(self) -> Sequence[KymaCondition]:
         return required_conditions(watcher=self._agents.enabled, pull_secret=self._pull_secret is not None)

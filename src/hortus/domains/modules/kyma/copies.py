@@ -93,6 +93,11 @@ class ClusterCopies:
         for cluster in [cluster for cluster in self._known if not holds(cluster)]:
             self.forget(cluster)
 
+    def due_in(self, cluster: ObjectKey) -> float:
+        """Seconds until one of the sets of a cluster is compared; 0 for a cluster of which nothing is known."""
+        due = min((known.due for known in self._known.get(cluster, {}).values()), default=0.0)
+        return max(0.0, due - self._clock.monotonic())
+
     async def ensure(self, cluster: ObjectKey, client: Client, wanted: CopySet) -> bool:
         """Make the cluster hold the copies; returns whether anything was written. Raises CopyErrors,
         TransportError."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from hortus.domains.modules.kyma.documents import changed_at
@@ -148,6 +148,39 @@ class DelayedChanges(ABC):
     @abstractmethod
     def concerned(self, change: Change, now: float) -> Iterator[tuple[ObjectKey, float]]:
         """The Kymas, each with its delay in seconds."""
+
+
+class CatalogChanges:
+    """A source: every Kyma after a change of the catalog, since what its cluster is offered may be another.
+
+    The Kymas are spread over `period` seconds.
+    """
+
+    def __init__(self, catalog: Sequence[Cache], kymas: Cache, *, period: float) -> None:
+        """`catalog` has the ModuleReleaseMetas and the ModuleTemplates."""
+        self._catalog = catalog
+        self._kymas = kymas
+        self._period = period
+
+    def attach(self, add: Add, clock: Clock) -> Detach:
+        delays: Delays[ObjectKey] = Delays(clock, add)
+
+        def on_change(change: Change) -> None:
+            for key in self._kymas if not change.initial else ():
+                delays.add(key, self._period * spread_of(*key), int(Priority.RESYNC))
+
+        undo = [cache.subscribe(on_change) for cache in self._catalog]
+
+        def detach() -> None:
+            for end in undo:
+                end()
+            delays.close()
+
+        return detach
+
+    async def ready(self) -> None:
+        for cache in self._catalog:
+            await cache.synced()
 
 
 class ReleaseChanges(DelayedChanges):

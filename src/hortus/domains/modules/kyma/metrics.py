@@ -7,15 +7,16 @@ one state for each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from prometheus_client import CollectorRegistry, Gauge
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client import CollectorRegistry, Gauge, Metric
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 
 from hortus.domains.modules.names import Annotation, Label, State
 from hortus.domains.modules.types import Kyma
+from hortus.engine.exposition import LazySeries
 from hortus.kube.objects import ObjectKey
 
 KYMA_STATE: Final = "lifecycle_mgr_kyma_state"
@@ -70,26 +71,36 @@ class KymaMetrics(Collector):
         for key in [key for key in self._seen if not holds(key)]:
             self.clear(key)
 
-    def describe(self) -> Iterable[GaugeMetricFamily]:
-        return self._families()
+    def describe(self) -> Iterable[Metric]:
+        return self._families(())
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        kymas, modules = self._families()
-        for key, seen in self._seen.items():
-            for state in _KYMA_STATES:
-                kymas.add_metric((key.name, state, seen.shoot, seen.instance), float(state == seen.state))
-            for name, found in seen.modules.items():
-                for state in _MODULE_STATES:
-                    labels = (name, key.name, state, seen.shoot, seen.instance)
-                    modules.add_metric(labels, float(state == found))
-        yield kymas
-        yield modules
+    def collect(self) -> Iterable[Metric]:
+        return self._families(tuple(self._seen.items()))
 
-    def _families(self) -> tuple[GaugeMetricFamily, GaugeMetricFamily]:
+    def _families(self, seen: Sequence[tuple[ObjectKey, _Seen]]) -> Iterable[Metric]:
         own = ("kyma_name", "state", "shoot", "instance_id")
         return (
-            GaugeMetricFamily(KYMA_STATE, "1 for the state of each Kyma, 0 for the others.", labels=own),
-            GaugeMetricFamily(
-                MODULE_STATE, "1 for the state of each module, 0 for the others.", labels=("module_name", *own)
+            LazySeries(KYMA_STATE, "1 for the state of each Kyma, 0 for the others.", lambda: _kymas(seen), labels=own),
+            LazySeries(
+                MODULE_STATE,
+                "1 for the state of each module, 0 for the others.",
+                lambda: _modules(seen),
+                labels=("module_name", *own),
             ),
         )
+
+
+def _kymas(seen: Iterable[tuple[ObjectKey, _Seen]]) -> Iterator[Sample]:
+    for key, one in seen:
+        for state in _KYMA_STATES:
+            labels = {"instance_id": one.instance, "kyma_name": key.name, "shoot": one.shoot, "state": state}
+            yield Sample(KYMA_STATE, labels, float(state == one.state))
+
+
+def _modules(seen: Iterable[tuple[ObjectKey, _Seen]]) -> Iterator[Sample]:
+    for key, one in seen:
+        own = {"instance_id": one.instance, "kyma_name": key.name}
+        for name, found in one.modules.items():
+            for state in _MODULE_STATES:
+                labels = {**own, "module_name": name, "shoot": one.shoot, "state": state}
+                yield Sample(MODULE_STATE, labels, float(state == found))

@@ -144,9 +144,8 @@ class KymaReconciler(KindController[KymaContext]):
         state = context.object.status.state
         if state == State.ERROR:
             raise ModulesInError("modules are in state Error; the status names them", reason="ModulesInError")
-        pause = {State.WARNING: self._requeue.warning, State.PROCESSING: self._requeue.busy}.get(
-            State(state), self._requeue.success
-        )
+        pauses = {State.READY: self._quiet(context), State.WARNING: self._requeue.warning}
+        pause = pauses.get(State(state), self._requeue.busy)
         if state == State.PROCESSING and self._waits_for_modules_alone(context):
             # The watch of Manifests brings the next reconcile: thousands of Kymas that are installed at the same time
             # would otherwise cost more by their requeues than by their modules.
@@ -154,6 +153,10 @@ class KymaReconciler(KindController[KymaContext]):
         if context.due is not None:
             pause = min(pause, max(0.0, context.due - context.now))
         return Result(requeue_after=pause)
+
+    def _quiet(self, context: KymaContext) -> float:
+        """Seconds until a Ready Kyma is due if no watch shows anything before."""
+        return self._requeue.success
 
     def _waits_for_modules_alone(self, context: KymaContext) -> bool:
         manifests = all(module.manifest is not None for module in context.modules or ())

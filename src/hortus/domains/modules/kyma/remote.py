@@ -88,6 +88,10 @@ class RemoteKymas:
         """The Kymas whose cluster is reached from there."""
         return [kyma for kyma in self._clusters.kymas_at(place) if kyma in self._places]
 
+    def is_current(self, kyma: ObjectKey) -> bool:
+        """Reports whether the watch shows the Kyma in the cluster as it is."""
+        return self._current(kyma) is not None
+
     async def get(self, kyma: ObjectKey, client: Client) -> Object | None:
         """The Kyma in the cluster: from the watch, from the server where that is not current. Raises KubeError."""
         cache = self._current(kyma)

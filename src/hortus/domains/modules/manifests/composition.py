@@ -108,8 +108,6 @@ def _resting(manager: Manager, watches: ModuleWatches | OwnWatches, settings: Se
     resting = Resting(
         clock=manager.clock,
         watched=watches.is_current,
-        pause=settings.manifest.requeue.success,
-        comparison=settings.manifest.comparison,
     )
     watches.disturbs(resting)
     return resting

@@ -62,6 +62,8 @@ class ManifestContext(ReconcileContext[Manifest]):
     """True when the status of the Kyma lists the Manifest, or need not."""
     settled: bool = False
     """True when the reconcile has found the module as it should be."""
+    rest: float = 0.0
+    """Seconds until a settled one is compared again."""
 
     # The object.
 

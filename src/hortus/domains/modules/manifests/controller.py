@@ -124,6 +124,9 @@ class ManifestController(KindController[ManifestContext]):
     async def reconcile(self, key: ObjectKey) -> Result | None:
         raw = self.wiring.cache.raw.get(key)
         if raw is not None and (pause := self._resting.pause(key, raw)) is not None:
+            if self._enforcing.enforces(key):
+                # No watch shows the default resource.
+                pause = min(pause, self._settings.requeue.success)
             if await self._enforcing.holds(key):
                 return Result(requeue_after=self._varied(pause))
             self._resting.disturb(key)
@@ -227,7 +230,10 @@ class ManifestController(KindController[ManifestContext]):
         requeue = self._settings.requeue
         # One that no Kyma lists becomes an orphan by time alone; an external operator reports in its resource.
         context.settled = context.state is State.READY and context.is_listed and not context.is_external
-        pauses = {State.READY: requeue.success, State.WARNING: requeue.warning}
+        # Spread, since all Manifests are compared at the same time after a restart.
+        context.rest = self._settings.comparison * self._random.uniform(0.75, 1.25)
+        quiet = context.settled and self._resting.watched(context.place) and not self._enforcing.enforces(context.key)
+        pauses = {State.READY: context.rest if quiet else requeue.success, State.WARNING: requeue.warning}
         pause = pauses.get(context.state, requeue.busy)
         if context.state is State.PROCESSING and self._is_seen(context):
             # The watch reports the next state. By time alone a workload without any status becomes an error.
@@ -287,7 +293,7 @@ class ManifestController(KindController[ManifestContext]):
             self._metrics.mandatory(context.key, context.label(Label.MODULE_NAME), context.kyma, context.state)
         if context.settled:
             self._settling.forget(context.key)
-            self._resting.rest(context.key, context.raw, context.place)
+            self._resting.rest(context.key, context.raw, context.place, seconds=context.rest)
 
     # Requeues.
 

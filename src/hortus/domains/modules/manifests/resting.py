@@ -1,7 +1,7 @@
 """Manifests at rest: those that were found as they should be and have not changed since, here or on their cluster.
 
-A reconcile of such a Manifest ends at once. What ends the rest: any write of the Manifest, an event of its cluster's
-watch or of its Kyma, a watch that is not current, and the time between two comparisons of all objects.
+A reconcile of such a Manifest ends at once, and the next one is due with the comparison of all objects. What ends the
+rest before: any write of the Manifest, an event of its cluster's watch or of its Kyma, and a watch that is not current.
 """
 
 from __future__ import annotations
@@ -26,13 +26,9 @@ class _Rest(NamedTuple):
 class Resting:
     """`watched` reports whether the watch of a cluster is current."""
 
-    def __init__(
-        self, *, clock: Clock, watched: Callable[[KubeconfigRef], bool], pause: float, comparison: float
-    ) -> None:
+    def __init__(self, *, clock: Clock, watched: Callable[[KubeconfigRef], bool]) -> None:
         self._clock = clock
         self.watched = watched
-        self._pause = pause
-        self._comparison = comparison
         self._resting: dict[ObjectKey, _Rest] = {}
         self._undisturbed: set[ObjectKey] = set()
         """Manifests that are being reconciled, and of which nothing was heard since that began."""
@@ -41,21 +37,23 @@ class Resting:
         """A Manifest is being reconciled."""
         self._undisturbed.add(key)
 
-    def rest(self, key: ObjectKey, manifest: Object, place: KubeconfigRef) -> None:
-        """A Manifest was found as it should be, in its state `manifest`, unless something changed meanwhile."""
+    def rest(self, key: ObjectKey, manifest: Object, place: KubeconfigRef, *, seconds: float) -> None:
+        """A Manifest was found as it should be, in its state `manifest`, unless something changed meanwhile.
+
+        It is compared again after so many seconds.
+        """
         if key not in self._undisturbed:
             return
-        until = self._clock.monotonic() + self._comparison
-        self._resting[key] = _Rest(version_of(manifest), place, until)
+        self._resting[key] = _Rest(version_of(manifest), place, self._clock.monotonic() + seconds)
 
     def pause(self, key: ObjectKey, manifest: Object) -> float | None:
-        """Seconds until a Manifest at rest is due again; None for one that has to be reconciled."""
+        """Seconds until a Manifest at rest is compared again; None for one that has to be reconciled."""
         known = self._resting.get(key)
         if known is None:
             return None
         now = self._clock.monotonic()
         if known.version == version_of(manifest) and now < known.until and self.watched(known.place):
-            return min(self._pause, known.until - now)
+            return known.until - now
         del self._resting[key]
         return None
 

@@ -17,7 +17,7 @@ from hortus.domains.modules.names import ACCESS_KEY, MANAGED_BY_KYMA, Label
 from hortus.domains.modules.types import Kyma
 from hortus.engine import Cache, Change, NotReadable, Selection, Trigger, Watch, by_label, labels_changed, read
 from hortus.engine.kubeconfigs import KubeconfigSecret
-from hortus.engine.remote import KubeconfigRef, RemoteStates, RemoteWatch
+from hortus.engine.remote import KubeconfigRef, LostWatches, RemoteStates, RemoteWatch
 from hortus.engine.sources import Source
 from hortus.kube.objects import Object, ObjectKey, Resource, key_of
 
@@ -110,6 +110,7 @@ class ModuleWatches(_ControlWatches):
             Watch(self._clusters.secrets, to=self._manifests_of_secret, when=_access_changed),
             self.deployments,
             RemoteStates(self._clusters.pool, to=self._manifests_at),
+            LostWatches(self.deployments, to=self._manifests_of_member),
             self._recreated,
         ]
 
@@ -130,6 +131,10 @@ class ModuleWatches(_ControlWatches):
             return ()
         kymas = self._clusters.kymas_of(self._clusters.secrets.get(member))
         return self._disturbed([key] if any(kyma.name in by_label(Label.KYMA_NAME)(manifest) for kyma in kymas) else [])
+
+    def _manifests_of_member(self, member: ObjectKey) -> Iterable[ObjectKey]:
+        secret = self._clusters.secrets.get(member)
+        return self._manifests_of_secret(secret) if secret is not None else ()
 
     def _manifests_of_secret(self, secret: Object) -> Iterable[ObjectKey]:
         return [key for kyma in self._clusters.kymas_of(secret) for key in self._of(kyma)]

@@ -94,6 +94,7 @@ def test_the_agent_imports_no_controller_cache_renderer_or_certificate_library()
     engine = {name for name in found if name.startswith("hortus.engine.")}
     assert engine == {
         "hortus.engine.backoff",
+        "hortus.engine.exposition",
         "hortus.engine.health",
         "hortus.engine.logging",
         "hortus.engine.redaction",

@@ -65,8 +65,12 @@ async def _serve(settings: AgentSettings) -> None:
     metrics = AgentMetrics(buffer, CollectorRegistry())
     try:
         async with running(settings, metrics, buffer, clock=SystemClock()) as agent:
-            ports = {"webhook_port": agent.webhook_port, "metrics_port": agent.metrics_port}
-            _log.info("the agent runs", **ports, waiting=len(buffer))
+            _log.info(
+                "the agent runs",
+                webhook_port=agent.webhook_port,
+                metrics_port=agent.metrics_port,
+                waiting=len(buffer),
+            )
             await stop.wait()
     finally:
         buffer.close()
