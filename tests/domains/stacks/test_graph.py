@@ -18,7 +18,11 @@ STACK, RELEASE = (
     NodeId("ClusterStackRelease", "home", "docker-ferrol-1-27-v1"),
 )
 CLUSTER, ADDON = NodeId("Cluster", "team", "shop"), NodeId("ClusterAddon", "team", "cluster-addon-shop")
-KINDS = ("ClusterStack", "OpenStackClusterStackRelease", "ClusterStackRelease", "Cluster", "ClusterAddon")
+HELM_RELEASE = NodeId("HelmRelease", "team", "shop-cni-0a1b2c3d")
+KINDS = (
+    *("ClusterStack", "OpenStackClusterStackRelease", "ClusterStackRelease", "Cluster", "ClusterAddon"),
+    "HelmRelease",
+)
 EDGES = (
     GraphEdge(STACK, "offers", RELEASE),
     GraphEdge(CLUSTER, "uses", RELEASE),
@@ -99,6 +103,16 @@ def test_relations_of_one_object_are_written_once() -> None:
     root = drawn(*map(GraphNode, (STACK, *others)), edges=[GraphEdge(STACK, "offers", one) for one in others])
     assert texts(root).count("offers") == 1
     assert len([path for path in root.iter(f"{SVG}path") if "marker-end" in path.attrib]) == 5
+
+
+def test_helm_releases_have_a_column_of_their_own() -> None:
+    edge = GraphEdge(ADDON, "by Flux", HELM_RELEASE)
+    root = drawn(GraphNode(ADDON), GraphNode(HELM_RELEASE, NodeState.FAILED, "InstallFailed", "denied"), edges=[edge])
+    assert [text for text in texts(root) if text.endswith(")")][-2:] == ["Addons (1)", "By Flux (1)"]
+    assert "failed: InstallFailed" in texts(groups(root)["HelmRelease team/shop-cni-0a1b2c3d"])
+    (addon, release) = sorted(places(root))
+    assert addon[0] < release[0]
+    assert float(root.attrib["width"]) >= release[0] + release[2]
 
 
 def test_without_objects_the_picture_has_its_heads() -> None:

@@ -11,11 +11,11 @@ import pytest
 from tests.domains.stacks.addons.releases import DirectRenderer, ReleaseShelf, config_map
 from tests.simulation.capi.world import CapiWorld, capi_world, condition, is_ready, pending
 
-from hortus.cli.up.session import free_port
+from hortus.domains import free_port
 from hortus.domains.stacks.addons.composition import add_addons
 from hortus.domains.stacks.capi import CLUSTERS
 from hortus.domains.stacks.hooks.composition import add_hooks
-from hortus.domains.stacks.hooks.registration import EXTENSION_CONFIGS, HookEndpoint
+from hortus.domains.stacks.hooks.registration import EXTENSION_CONFIGS
 from hortus.domains.stacks.releases.library import LocalLibrary
 from hortus.domains.stacks.releases.stores import ReleaseFolder
 from hortus.domains.stacks.types import CLUSTER_ADDONS, ClusterAddon
@@ -24,6 +24,7 @@ from hortus.engine.health import Address
 from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.remote import RemotePool, RemoteSettings, SecretCredentials
 from hortus.engine.rollouts import RolloutGate
+from hortus.engine.serving import ServingEndpoint
 from hortus.kube import Client, Resource
 from hortus.kube.objects import Object, ObjectKey
 from hortus.schema import crd
@@ -53,7 +54,7 @@ class Life:
         self.client = capi.client
         self.shelf = shelf
         self.folder = folder
-        self.port = free_port(0)
+        self.port = free_port()
 
     @asynccontextmanager
     async def controllers(self) -> AsyncIterator[None]:
@@ -85,7 +86,7 @@ class Life:
                 releases=releases,
                 address=Address("127.0.0.1", self.port),
                 folder=self.folder / "none",
-                endpoint=HookEndpoint(url=f"https://127.0.0.1:{self.port}"),
+                endpoint=ServingEndpoint(url=f"https://127.0.0.1:{self.port}"),
                 config="hooks",
                 namespace=HOME,
             )
@@ -103,7 +104,9 @@ class Life:
     async def installed(self, class_name: str, name: str = "shop") -> Object:
         def says(obj: Object) -> bool:
             spec = obj["spec"]
-            return spec.get("clusterStack") == class_name and not spec.get("hook") and obj["status"]["ready"]
+            return (
+                spec.get("clusterStack") == class_name and not spec.get("hook") and obj.get("status", {}).get("ready")
+            )
 
         return await self.until(says, name)
 
@@ -165,8 +168,12 @@ async def test_stages_run_before_cluster_api_upgrades_the_control_plane(here: Li
         async with here.inside() as inside:
             assert (await inside.get(CONFIG_MAPS, "cni", "kube-system"))["data"]["release"] == TWO
             await wait_gone(inside, CONFIG_MAPS, "csi", "kube-system")
-        plane = await here.capi.until("shop", lambda obj: is_ready(obj) and not pending(obj))
-    assert condition(plane, "TopologyReconciled")["status"] == "True"
+        await here.capi.until(
+            "shop",
+            lambda obj: (
+                is_ready(obj) and not pending(obj) and condition(obj, "TopologyReconciled").get("status") == "True"
+            ),
+        )
     assert addon["metadata"]["annotations"]["ClusterAddonStage"] == "upgraded"
 
 
@@ -183,7 +190,7 @@ async def test_an_upgrade_waits_for_addons_that_cannot_be_installed(here: Life) 
         await here.capi.move("shop", "v1.34.1", **{"class": TWO})
         addon = await here.until(lambda obj: condition(obj, "HelmChartFound").get("status") == "False")
         assert "absent" in condition(addon, "HelmChartFound")["message"]
-        await here.capi.until("shop", lambda obj: "blocking" in condition(obj, "TopologyReconciled")["message"])
+        await here.capi.until("shop", lambda obj: "blocking" in condition(obj, "TopologyReconciled").get("message", ""))
         await here.capi.move("shop", "v1.34.1", **{"class": THREE})
         await here.installed(THREE)
         cluster = await here.capi.until("shop", is_ready)
@@ -207,7 +214,8 @@ async def test_stages_after_an_upgrade_run_when_it_is_over(here: Life) -> None:
         await here.capi.move("shop", "v1.34.1", **{"class": TWO})
         async with here.inside() as inside:
             await wait_for(inside, CONFIG_MAPS, "late", "kube-system", patience=60)
-        addon = await here.installed(TWO)
+        await here.installed(TWO)
+        addon = await here.until(lambda obj: len(obj["status"]["resources"]) == 2)
     assert {one["name"] for one in addon["status"]["resources"]} == {"cni", "late"}
 
 
@@ -220,7 +228,7 @@ async def test_an_upgrade_goes_on_after_a_restart_of_everything(here: Life) -> N
         await here.began()
     async with here.capi.controllers():
         await here.capi.move("shop", "v1.34.1", **{"class": TWO})
-        await here.capi.until("shop", lambda obj: "LifecycleHookFailed" in str(obj["status"]["conditions"]))
+        await here.capi.until("shop", lambda obj: "LifecycleHookFailed" in str(obj.get("status")))
     async with here.capi.controllers(), here.controllers():
         await here.installed(TWO)
         cluster = await here.capi.until("shop", is_ready)

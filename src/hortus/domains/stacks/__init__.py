@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hortus.domains import DemoFleet, Domain, LocalArtifact, LocalSetup, NamespaceRules, RbacRules, RivalLease
+from hortus.domains import (
+    DemoFleet,
+    Domain,
+    LocalArtifact,
+    LocalSetup,
+    NamespaceRules,
+    RbacRules,
+    RivalLease,
+    ValidatingWebhook,
+)
 
 if TYPE_CHECKING:
     from hortus.domains import ProcessContext
@@ -55,6 +64,11 @@ class _Stacks(Domain):
             RivalLease(GROUP, ("stacks",)),
             RivalLease(f"openstack.provider.{GROUP}", ("stacks", "openstack-node-images")),
         )
+
+    def webhooks(self) -> Sequence[ValidatingWebhook]:
+        from hortus.domains.stacks.admission.registration import WEBHOOKS
+
+        return WEBHOOKS
 
     def flags(self) -> Sequence[Flag]:
         from hortus.domains.stacks.flux import settings as flux

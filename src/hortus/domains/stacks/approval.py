@@ -1,7 +1,7 @@
 """Approval of releases by StackPolicies.
 
 A release that no StackPolicy of its namespace is about is approved, so that a namespace without StackPolicies is as
-with the Go operator. Otherwise one of those that are about it must list its version.
+with the Go operator. Otherwise one of these policies must list its version.
 """
 
 from __future__ import annotations

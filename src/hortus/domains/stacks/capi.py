@@ -65,7 +65,7 @@ class _Cluster(_Struct, frozen=True):
 
 
 class CapiRef(msgspec.Struct, frozen=True):
-    """An object that a Cluster names. It is in the Cluster's own namespace, whatever the reference says."""
+    """An object that a Cluster names. It is in the Cluster's own namespace; that of the reference is ignored."""
 
     group: str
     version: str

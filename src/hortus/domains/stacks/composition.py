@@ -21,7 +21,6 @@ from hortus.domains.stacks.metrics import RenderMetrics
 from hortus.domains.stacks.openstack.composition import add_openstack
 from hortus.domains.stacks.openstack.settings import openstack_settings
 from hortus.domains.stacks.releases import Library, open_library
-from hortus.domains.stacks.serving import add_webhook
 from hortus.engine import EventRecorder
 from hortus.render.helm import BuiltinRenderer, ChartRenderer
 
@@ -53,9 +52,7 @@ def add_to(process: ProcessContext) -> None:
         events=events,
         settings=settings,
     )
-    if settings.webhook is not None:
-        reviews = AdmissionReviews(ServerLookups(client, namespace))
-        add_webhook(manager, settings.webhook, settings.webhook_folder, reviews.routes)
+    AdmissionReviews(ServerLookups(client, namespace)).add_to(process.webhooks)
     charts = _charts(process.values, hooking, releases=library, renderer=renderer)
     add_addons(
         manager,

@@ -2,18 +2,37 @@
 
 A step drafts its conditions by `true`, `false` and `drop`, or raises `ConditionError`. Ready is made of the others
 whenever the status is written. Conditions bring no events of their own: the contract names each event.
+
+A status with other conditions is written for the version of the object that was read. Where that is not the latest, the
+drafted changes are merged into the latest, condition by condition, so that those of other writers stay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import Any, Final, TypeVar
 
 from hortus.domains.stacks import conditions
 from hortus.domains.stacks.conditions import Severity
-from hortus.engine import WARNING, Actor, Announcement, KindController, ReconcileContext, Result, StepError
+from hortus.engine import (
+    WARNING,
+    Actor,
+    Announcement,
+    KindController,
+    ReconcileContext,
+    Result,
+    StepError,
+    metadata_of,
+)
+from hortus.engine.context import Superseded
+from hortus.engine.status import StatusDraft
+from hortus.kube.errors import Conflict, NotFound
 from hortus.kube.objects import Object
 from hortus.schema import Kind
+
+_TRIES: Final = 5
+"""Attempts to write a status, as in cluster-api's `util/patch`."""
 
 K = TypeVar("K", bound=Kind)
 C = TypeVar("C", bound="StackContext[Any]")
@@ -47,6 +66,10 @@ class ConditionError(StepError):
 class StackContext(ReconcileContext[K]):
     """One reconcile of one object of this domain."""
 
+    @cached_property
+    def draft(self) -> StatusDraft:
+        return conditions.ConditionsDraft(self.raw, clock=self.wiring.clock)
+
     def true(self, kind: str) -> None:
         """Draft a condition as True."""
         conditions.mark_true(self.draft.fields, kind, now=self.now)
@@ -75,9 +98,36 @@ class StackContext(ReconcileContext[K]):
         return iter(())
 
     async def checkpoint(self) -> bool:
-        if "draft" in self.__dict__:
-            conditions.summarize(self.draft.fields, now=self.now)
-        return await super().checkpoint()
+        """Write the drafted status now, merged with what others wrote; returns whether anything was written.
+
+        Raises KubeError, Superseded: also where another writer changed the same condition.
+        """
+        read = self.raw
+        for left in reversed(range(_TRIES)):
+            if "draft" in self.__dict__:
+                conditions.summarize(self.draft.fields, now=self.now)
+            try:
+                written = await super().checkpoint()
+            except Conflict:
+                if not left:
+                    raise
+                if not await self._read_latest():
+                    return False
+            else:
+                self._check_same(read)
+                return written
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _read_latest(self) -> bool:
+        """Go on with the object as the server has it; False where it is gone. Raises KubeError, Superseded."""
+        try:
+            latest = await self.wiring.client.get(self.wiring.resource, self.key.name, self.key.namespace)
+        except NotFound:
+            return False
+        if metadata_of(latest).uid != metadata_of(self.raw).uid:
+            raise Superseded(f"{self.wiring.resource.kind} {self.key} was made again while it was reconciled")
+        self._take(latest, judged=False)
+        return True
 
 
 class StackController(KindController[C]):

@@ -1,6 +1,7 @@
 """The graph of stacks as one SVG document: no script, nothing loaded from elsewhere, light or dark as the reader's is.
 
-Columns from left to right: ClusterStacks and the objects of providers, releases, Clusters, addons. A state is a colour,
+Columns from left to right: ClusterStacks and the objects of providers, releases, Clusters, addons, and HelmReleases
+where there are some. A state is a colour,
 a line and a word, so that it can be read without colours. Text is in a font of fixed width: what fits a box is known.
 """
 
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Final, NamedTuple
 
+from hortus.domains.stacks.flux.objects import HELM_RELEASES
 from hortus.domains.stacks.graph import (
     CLUSTER,
     GraphEdge,
@@ -35,8 +37,8 @@ _LETTERS: Final = 36
 """Letters in a line of a box: one is 7.8 wide in the widest of the usual fonts at 13 px."""
 _NAME_LINES: Final = 3
 _TEXT_LINES: Final = 3
-_COLUMNS: Final = {CLUSTER_STACK_RELEASES.kind: 1, CLUSTER: 2, CLUSTER_ADDONS.kind: 3}
-_HEADS: Final = ("Stacks and providers", "Releases", "Clusters", "Addons")
+_COLUMNS: Final = {CLUSTER_STACK_RELEASES.kind: 1, CLUSTER: 2, CLUSTER_ADDONS.kind: 3, HELM_RELEASES.kind: 4}
+_HEADS: Final = ("Stacks and providers", "Releases", "Clusters", "Addons", "By Flux")
 _NO_XML: Final = dict.fromkeys((*range(0xD800, 0xE000), 0xFFFE, 0xFFFF))
 _STYLE: Final = """
 svg{color-scheme:light dark;--back:#fbfbf9;--box:#fff;--text:#1c2320;--dim:#5d6963;--edge:#8b958f;--good:#17733f;
@@ -69,7 +71,8 @@ class _Box(NamedTuple):
 def svg(graph: StacksGraph) -> str:
     """The whole document."""
     boxes = _placed(graph)
-    width = 2 * _MARGIN + len(_HEADS) * _WIDTH + (len(_HEADS) - 1) * _GAP
+    columns = _columns(graph)
+    width = 2 * _MARGIN + columns * _WIDTH + (columns - 1) * _GAP
     height = max((box.y + box.height for box in boxes.values()), default=_HEAD + _LINE) + _MARGIN
     title = f"{len(graph.nodes)} objects of cluster stacks and their relations"
     parts = [
@@ -86,6 +89,12 @@ def svg(graph: StacksGraph) -> str:
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
+
+
+def _columns(graph: StacksGraph) -> int:
+    """The number of columns; the last is for HelmReleases."""
+    by_flux = any(node.id.kind == HELM_RELEASES.kind for node in graph.nodes)
+    return len(_HEADS) if by_flux else len(_HEADS) - 1
 
 
 # Places.
@@ -113,10 +122,10 @@ def _placed(graph: StacksGraph) -> dict[NodeId, _Box]:
 
 def _ordered(graph: StacksGraph, near: Mapping[NodeId, Sequence[NodeId]]) -> list[list[GraphNode]]:
     """The columns. Releases keep their order; others follow the mean place of what they are joined to next door."""
-    columns: list[list[GraphNode]] = [[], [], [], []]
+    columns: list[list[GraphNode]] = [[] for _ in _HEADS]
     for node in graph.nodes:
         columns[_COLUMNS.get(node.id.kind, 0)].append(node)
-    for number, next_to in ((0, 1), (2, 1), (3, 2)):
+    for number, next_to in ((0, 1), (2, 1), (3, 2), (4, 3)):
         places = {node.id: place for place, node in enumerate(columns[next_to])}
 
         def place(node: GraphNode, places: Mapping[NodeId, int] = places) -> tuple[float, NodeId]:
@@ -168,7 +177,7 @@ def _heads(graph: StacksGraph) -> Iterator[str]:
     counts = [0] * len(_HEADS)
     for node in graph.nodes:
         counts[_COLUMNS.get(node.id.kind, 0)] += 1
-    for number, (head, count) in enumerate(zip(_HEADS, counts, strict=True)):
+    for number, (head, count) in enumerate(list(zip(_HEADS, counts, strict=True))[: _columns(graph)]):
         x = _MARGIN + number * (_WIDTH + _GAP)
         yield f'<text class="head" x="{x}" y="{_MARGIN + _LINE:g}">{head} ({count})</text>'
 

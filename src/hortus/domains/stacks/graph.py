@@ -8,7 +8,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from hortus.domains.stacks.addons.creation import addon_key
 from hortus.domains.stacks.capi import CapiCluster
+from hortus.domains.stacks.flux.objects import CLUSTER_LABEL, HELM_RELEASES, FluxObject, state_of
 from hortus.domains.stacks.live import StacksView
 from hortus.domains.stacks.names import parse_either
 from hortus.domains.stacks.rows import AddonRows, AddonSubject, ReleaseRows, ReleaseSubject
@@ -21,6 +23,7 @@ from hortus.domains.stacks.types import (
 )
 from hortus.engine.conditions import FALSE, READY
 from hortus.engine.fleet import FleetRow, RowStanding
+from hortus.kube.objects import ObjectKey
 
 CLUSTER: Final = "Cluster"
 
@@ -110,6 +113,8 @@ def _nodes(view: StacksView) -> Iterator[GraphNode]:
             yield GraphNode(_id_of(cluster))
     for addon in sorted(view.addons, key=lambda one: (one.metadata.namespace, one.metadata.name)):
         yield _node(CLUSTER_ADDONS.kind, AddonRows().row(AddonSubject(addon)))
+    for handed in _handed(view):
+        yield _helm_release(handed)
 
 
 def _edges(view: StacksView) -> Iterator[GraphEdge]:
@@ -126,6 +131,22 @@ def _edges(view: StacksView) -> Iterator[GraphEdge]:
         namespace = addon.metadata.namespace
         at = NodeId(CLUSTER_ADDONS.kind, namespace, addon.metadata.name)
         yield GraphEdge(NodeId(CLUSTER, namespace, addon.spec.cluster_ref.name), "has", at)
+    for handed in _handed(view):
+        metadata = handed.metadata
+        addon_at = addon_key(ObjectKey(metadata.namespace, metadata.labels.get(CLUSTER_LABEL, "")))
+        source = NodeId(CLUSTER_ADDONS.kind, addon_at.namespace, addon_at.name)
+        yield GraphEdge(source, "by Flux", NodeId(HELM_RELEASES.kind, metadata.namespace, metadata.name))
+
+
+def _handed(view: StacksView) -> list[FluxObject]:
+    return sorted(view.helm_releases, key=lambda one: (one.metadata.namespace, one.metadata.name))
+
+
+def _helm_release(release: FluxObject) -> GraphNode:
+    found = state_of(release)
+    state = NodeState.WELL if found.ready else NodeState.FAILED if found.failed else NodeState.WAITING
+    at = NodeId(HELM_RELEASES.kind, release.metadata.namespace, release.metadata.name)
+    return GraphNode(at, state) if found.ready else GraphNode(at, state, found.reason, found.message)
 
 
 def _release_order(release: ClusterStackRelease) -> tuple[Any, ...]:

@@ -83,7 +83,7 @@ class ResourceInventory:
 
     @property
     def listed(self) -> tuple[ManagedResource, ...]:
-        """The entries in the order of the chart, as the Go operator lists them; then those that are leaving."""
+        """The entries in the order of the chart, as the Go operator lists them; leaving ones last."""
         order = {key: number for number, key in enumerate(self._order)}
         return tuple(sorted(self._listed.values(), key=lambda one: order.get(_key(one), len(order))))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from hortus.domains.stacks.capi import CLUSTERS, CapiCluster, read_cluster
 from hortus.domains.stacks.catalog.service import summary_of
 from hortus.domains.stacks.clusters import release_of
+from hortus.domains.stacks.flux.objects import HELM_RELEASES, SELECTOR, FluxObject, read_flux
 from hortus.domains.stacks.names import ReleaseName, parse_either
 from hortus.domains.stacks.types import (
     CLUSTER_ADDONS,
@@ -20,7 +21,7 @@ from hortus.domains.stacks.types import (
 )
 from hortus.engine import read
 from hortus.engine.conditions import FALSE, READY
-from hortus.kube.errors import NotFound
+from hortus.kube.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
     from hortus.kube import Client
@@ -34,6 +35,8 @@ class StacksView(NamedTuple):
     releases: Sequence[ClusterStackRelease]
     clusters: Sequence[CapiCluster]
     addons: Sequence[ClusterAddon]
+    helm_releases: Sequence[FluxObject] = ()
+    """The HelmReleases by which Flux applies addons."""
 
     def users(self, release: ClusterStackRelease) -> list[CapiCluster]:
         """The Clusters that use a release."""
@@ -61,11 +64,20 @@ async def gather(client: Client) -> StacksView:
         [read(ClusterStackRelease, obj) for obj in await _listed(client, CLUSTER_STACK_RELEASES)],
         [read_cluster(obj) for obj in await _clusters(client)],
         [read(ClusterAddon, obj) for obj in await _listed(client, CLUSTER_ADDONS)],
+        [read_flux(obj) for obj in await _handed(client)],
     )
 
 
 async def _listed(client: Client, resource: Resource) -> list[Object]:
     return (await client.list(resource)).items
+
+
+async def _handed(client: Client) -> list[Object]:
+    """The HelmReleases of addons; none where Flux is not there, or hidden from the reader."""
+    try:
+        return (await client.list(HELM_RELEASES, labels=SELECTOR)).items
+    except (NotFound, Forbidden):
+        return []
 
 
 async def _clusters(client: Client) -> list[Object]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from hortus.domains import REGISTRY_FILE, LocalArtifact, LocalSetup
+from hortus.domains import REGISTRY_FILE, LocalArtifact, LocalSetup, free_port
 
 REPOSITORY: Final = "cluster-stacks"
 
@@ -24,7 +23,7 @@ def local_setup(folder: Path) -> LocalSetup:
     if not file.exists():
         return LocalSetup()
     (address,) = msgspec.json.decode(file.read_bytes(), type=_DockerConfig).auths
-    port = _free_port()
+    port = free_port()
     return LocalSetup(
         flags=(
             "--stacks",
@@ -32,6 +31,7 @@ def local_setup(folder: Path) -> LocalSetup:
             f"--release-repository={address}/{REPOSITORY}",
             f"--release-dir={folder / 'stacks'}",
             "--stacks-inventory",
+            "--stacks-flux",
             f"--hook-bind-address=127.0.0.1:{port}",
             f"--hook-url=https://127.0.0.1:{port}",
             "--hook-namespace=kube-system",
@@ -51,10 +51,3 @@ def local_artifacts(registry: str) -> Iterator[LocalArtifact]:
     for built in sample_releases():
         made = release_artifact(built.files, {})
         yield LocalArtifact(REPOSITORY, built.name.tag, made.manifest, OCI_MANIFEST, made.blobs)
-
-
-def _free_port() -> int:
-    """A port of loopback that is free now; Cluster API is given it with the address."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

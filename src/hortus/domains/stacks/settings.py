@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from hortus.domains.stacks.variables import RemoteVariables, remote_variables
 from hortus.engine.flags import Flag, FlagError
-
-if TYPE_CHECKING:
-    from hortus.engine.health import Address
 
 _MINUTE: Final = 60.0
 _SOURCES: Final = ("github", "oci")
@@ -45,13 +41,6 @@ FLAGS: Final = (
     Flag("github-url", "string", "https://api.github.com", "API of the GitHub server with the releases."),
     Flag(
         "watch-filter", "string", "", "Reconcile only objects whose label cluster.x-k8s.io/watch-filter has this value."
-    ),
-    Flag("webhook-bind-address", "string", ":9443", "Address of the admission webhook; 0 for none."),
-    Flag(
-        "webhook-cert-dir",
-        "string",
-        "/tmp/k8s-webhook-server/serving-certs/",  # noqa: S108 - the Go operator's default, which is a mounted Secret
-        "Folder with tls.crt and tls.key of the admission webhook; without them it is not served.",
     ),
     Flag("namespace", "string", "", "Namespace of cluster stacks, in place of --watch-namespace."),
     Flag("leader-elect-namespace", "string", "", "Refused with the flag to give: --leader-election-namespace."),
@@ -93,8 +82,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     source: SourceSettings
     namespace: str
     """Empty for that of the process."""
-    webhook: Address | None
-    webhook_folder: Path
     watch_filter: str
     stack_workers: int
     release_workers: int
@@ -119,17 +106,9 @@ def from_flags(values: Mapping[str, Any], given: Mapping[str, str] = os.environ)
             f"flag --leader-elect-namespace is {values['leader-elect-namespace']!r}; give "
             "--leader-election-namespace, which holds for all controllers of the process"
         )
-    from hortus.engine.health import parse_address
-
-    try:
-        webhook = parse_address(values["webhook-bind-address"])
-    except ValueError as error:
-        raise FlagError(f"flag --webhook-bind-address: {error}") from None
     return Settings(
         source=_source(values, variables),
         namespace=values["namespace"],
-        webhook=webhook,
-        webhook_folder=Path(values["webhook-cert-dir"]),
         watch_filter=values["watch-filter"],
         stack_workers=values["clusterstack-concurrency"],
         release_workers=values["clusterstackrelease-concurrency"],

@@ -68,7 +68,7 @@ async def test_a_cluster_that_goes_back_waits_no_more(governed: AddonWorld) -> N
         await here.move(TWO)
         await here.until(lambda obj: condition(obj, "RolloutAdmitted"))
         await here.move(ONE)
-        addon = await here.until(lambda obj: condition(obj, "Ready")["status"] == "True")
+        addon = await here.until(lambda obj: condition(obj, "Ready").get("status") == "True")
     assert "RolloutAdmitted" not in conditions(addon)
     assert f"{WANTS}{STACK}" not in addon["metadata"]["annotations"]
     assert await here.names_inside() == {"one"}

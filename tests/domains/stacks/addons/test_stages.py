@@ -112,7 +112,7 @@ async def test_a_cluster_that_goes_back_waits_for_no_hook(here: AddonWorld) -> N
     async with here.controllers():
         await await_hook(here)
         await here.move(ONE, version="v1.33.1")
-        addon = await here.until(lambda obj: condition(obj, "Ready")["status"] == "True")
+        addon = await here.until(lambda obj: condition(obj, "Ready").get("status") == "True")
     assert addon["spec"]["clusterStack"] == ONE
     assert conditions(addon)["HookServerReady"] == "True"
 
@@ -283,3 +283,25 @@ metadata: {name: seen}
     async with here.controllers():
         await here.installed(ONE)
     assert await here.names_inside() == {"seen"}
+
+
+async def test_a_paused_addon_is_left_alone_until_it_goes_on(here: AddonWorld) -> None:
+    for tag in (ONE, TWO):
+        stages = {AFTER: applied("cni"), BEFORE: applied("cni")}
+        here.shelf.staged(tag, {"cni": chart("cni", of=tag)}, stages)
+    for name in ("shop", "other"):
+        await here.cluster(ONE, name)
+        await here.kubeconfig(name)
+    async with here.controllers():
+        for name in ("shop", "other"):
+            await here.installed(ONE, name)
+        paused: Object = {"metadata": {"annotations": {"cluster.x-k8s.io/paused": "true"}}}
+        await here.client.patch(CLUSTER_ADDONS, "cluster-addon-shop", paused, HOME)
+        await here.move(TWO, "shop")
+        await here.move(TWO, "other")
+        await here.installed(TWO, "other")
+        addon = await here.client.get(CLUSTER_ADDONS, "cluster-addon-shop", HOME)
+        assert is_installed(addon, ONE)
+        paused["metadata"]["annotations"]["cluster.x-k8s.io/paused"] = None
+        await here.client.patch(CLUSTER_ADDONS, "cluster-addon-shop", paused, HOME)
+        await here.installed(TWO, "shop")

@@ -9,6 +9,7 @@ from tests.domains.stacks.addons.releases import config_map
 from tests.domains.stacks.addons.test_stages import AFTER, ONE, applied, chart
 from tests.domains.stacks.addons.world import CONFIG_MAPS, AddonWorld, condition, conditions
 
+from hortus.domains.stacks.addons import workload
 from hortus.domains.stacks.addons.reasons import WATCHED_AGAIN
 from hortus.kube.clock import SystemClock
 from hortus.kube.objects import key_of
@@ -112,7 +113,8 @@ async def test_a_timeout_is_reported_and_the_condition_still_awaited(here: Addon
         await here.installed(ONE)
 
 
-async def test_a_missing_kubeconfig_is_awaited_by_its_watch(here: AddonWorld) -> None:
+async def test_a_missing_kubeconfig_is_awaited_by_its_watch(here: AddonWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workload, "SILENT_AGAIN", 300.0)
     here.shelf.staged(ONE, {"cni": chart("cni")}, {AFTER: applied("cni")})
     await here.cluster(ONE)
     async with here.controllers():

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.domains.counting import Answer, note, requests_of
 from tests.domains.stacks.addons.releases import DirectRenderer, ReleaseShelf
 
 from hortus.domains.stacks.addons.composition import add_addons
@@ -18,7 +19,6 @@ from hortus.domains.stacks.addons.rendering import AddonRendering
 from hortus.domains.stacks.capi import CLUSTERS
 from hortus.domains.stacks.flux.registry import ChartRegistry
 from hortus.domains.stacks.flux.settings import OFF
-from hortus.domains.stacks.hooks.certificates import ServingPair
 from hortus.domains.stacks.hooks.composition import hook_server
 from hortus.domains.stacks.hooks.handling import HookHandler
 from hortus.domains.stacks.releases.library import LocalLibrary
@@ -29,10 +29,11 @@ from hortus.engine.health import Address
 from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.remote import RemotePool, RemoteSettings, SecretCredentials
 from hortus.engine.rollouts import RolloutGate
+from hortus.engine.serving import ServingPair
 from hortus.kube import Client, Resource, yaml
 from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.errors import NotFound
-from hortus.kube.objects import Object
+from hortus.kube.objects import Object, ObjectKey
 from hortus.schema import crd
 from hortus.simulation.capi.definitions import CRDS, install
 from hortus.testing.apiserver import TestServer
@@ -58,6 +59,7 @@ class Requests:
 
     def answered(self, method: str, host: str, code: str, seconds: float) -> None:
         self.answers.append((method, host, code))
+        note((method, host, code))
         self.on_answer(method, host)
 
 
@@ -111,6 +113,21 @@ class AddonWorld:
             )
             async with manager.running():
                 yield manager
+
+    async def at_rest(self, manager: Manager) -> None:
+        """Returns when the controllers have done all that is due now."""
+        async with asyncio.timeout(PATIENCE):
+            for controller in manager.controllers:
+                await controller.queue.join()
+
+    async def requests_of_a_reconcile(self, *, until: int | None = None) -> list[Answer]:
+        """The requests that a reconcile of `shop` makes now; with `until`, reconciles until one makes so many."""
+        key = ObjectKey(HOME, "cluster-addon-shop")
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                made = await requests_of(self.controller.reconcile(key))
+                if until is None or len(made) == until:
+                    return made
 
     def _charts(self, manager: Manager, client: Client, releases: LocalLibrary) -> ChartRegistry | None:
         """The registry of charts on a hook server, where Flux is offered."""

@@ -183,7 +183,7 @@ RELEASES = {
 
 @pytest.mark.parametrize("old", [None, cluster(None)])
 async def test_classic_clusters_are_allowed(old: CapiCluster | None) -> None:
-    assert await rules.check_cluster(cluster(None), old, FakeLookups()) == rules.ALLOWED
+    assert await rules.check_cluster(cluster(None), old, FakeLookups()) == rules.ADMITTED
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ from tests.domains.stacks.catalog.world import CLUSTERS, HOME, TEAM, CatalogWorl
 from tests.waiting import until
 
 from hortus.domains.stacks.admission.lookups import ServerLookups
-from hortus.domains.stacks.admission.reviews import CLUSTER_PATH, RELEASE_PATH, STACK_PATH, AdmissionReviews
-from hortus.domains.stacks.hooks.certificates import ServingPair, self_signed
-from hortus.domains.stacks.serving import HttpsServer, MountedCertificate
+from hortus.domains.stacks.admission.registration import CLUSTER_PATH, RELEASE_PATH, STACK_PATH
+from hortus.domains.stacks.admission.reviews import AdmissionReviews
 from hortus.domains.stacks.types import CLUSTER_STACK_RELEASES, CLUSTER_STACKS
 from hortus.engine.health import Address
+from hortus.engine.serving import AdmissionWebhooks, HttpsServer, MountedCertificate, ServingPair, self_signed
 from hortus.kube import Client, PatchKind, Resource, yaml
 from hortus.kube.access import Access
 from hortus.kube.clock import SystemClock
@@ -71,8 +71,9 @@ async def served(server: TestServer, tmp_path: Path) -> AsyncIterator[Served]:
     async with catalog_world(server, tmp_path) as world:
         made = pair()
         write(tmp_path, made)
-        reviews = AdmissionReviews(ServerLookups(world.client, ""))
-        https = HttpsServer("webhook", Address("127.0.0.1", 0), reviews.routes)
+        webhooks = AdmissionWebhooks()
+        AdmissionReviews(ServerLookups(world.client, "")).add_to(webhooks)
+        https = HttpsServer("webhook", Address("127.0.0.1", 0), webhooks.routes)
         certificate = MountedCertificate(tmp_path, https)
         certificate.show()
         serving = asyncio.create_task(https.run())

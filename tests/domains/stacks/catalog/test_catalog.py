@@ -79,7 +79,9 @@ async def test_a_stack_without_provider_reports_its_releases(here: CatalogWorld)
     async with here.controllers():
         await here.ready(V1)
         await here.ready(V2)
-        stack = await here.until(CLUSTER_STACKS, "stack", lambda obj: obj["status"].get("usableVersions") == "v1, v2")
+        stack = await here.until(
+            CLUSTER_STACKS, "stack", lambda obj: obj.get("status", {}).get("usableVersions") == "v1, v2"
+        )
         assert stack["status"]["latestRelease"] == f"{V2} | v1.27.3"
         assert condition(stack, "ClusterStackReleaseAvailable") == {"status": "True"}
         assert condition(stack, "ClusterStackReleasesSynced") == {"status": "True"}
@@ -91,7 +93,9 @@ async def test_a_stack_without_provider_reports_its_releases(here: CatalogWorld)
         stack = await here.until(
             CLUSTER_STACKS,
             "stack",
-            lambda obj: len(obj["status"]["summary"]) == 3 and obj["status"]["summary"][2]["phase"],
+            lambda obj: (
+                [one.get("phase") for one in obj.get("status", {}).get("summary", ())][2:] not in ([], [None], [""])
+            ),
         )
         assert stack["status"]["summary"] == [
             {"name": "v1", "ready": True, "phase": "done"},
@@ -117,7 +121,9 @@ async def test_the_latest_release_is_subscribed_to(here: CatalogWorld) -> None:
     await here.stack(autoSubscribe=True, channel="custom")
     async with here.controllers():
         await here.ready("docker-ferrol-1-27-v1-alpha-10")
-        await here.until(CLUSTER_STACKS, "stack", lambda obj: obj["status"].get("usableVersions") == "v1-alpha.10")
+        await here.until(
+            CLUSTER_STACKS, "stack", lambda obj: obj.get("status", {}).get("usableVersions") == "v1-alpha.10"
+        )
         assert await here.names() == ["docker-ferrol-1-27-v1-alpha-10"]
 
 

@@ -105,7 +105,7 @@ async def test_the_go_operator_finds_what_it_would_have_written(here: CatalogWor
     await here.stack("v1")
     async with here.controllers():
         release = await here.ready(TAG)
-        stack = await here.until(CLUSTER_STACKS, "stack", lambda obj: obj["status"].get("usableVersions"))
+        stack = await here.until(CLUSTER_STACKS, "stack", lambda obj: obj.get("status", {}).get("usableVersions"))
     expected = go_status(upstream / "cso/releases")
     found = release["status"]
     # A folder needs no client of a source, so nothing is reported of one.

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.domains.counting import note
 from tests.domains.stacks.releasing import write_release
 
 from hortus.domains.stacks import settings, types
@@ -48,6 +49,7 @@ class Requests:
 
     def answered(self, method: str, host: str, code: str, seconds: float) -> None:
         self.methods.append(method)
+        note((method, host, code))
 
     @property
     def writes(self) -> list[str]:
@@ -64,6 +66,7 @@ class CatalogWorld:
         self.clock: Clock = SystemClock()
         self.library: Library = LocalLibrary(ReleaseFolder(folder), clock=self.clock)
         self.resync = "1h"
+        self.flags: tuple[str, ...] = ()
         self.renderer: BuiltinRenderer
 
     def release(self, tag: str, **options: Any) -> None:
@@ -75,7 +78,8 @@ class CatalogWorld:
         """One process of controllers, killed at the end."""
         async with Client(self.client.access, observer=self.requests) as client:
             manager = Manager(client, clock=self.clock, grace=0.0)
-            chosen = FlagSet(settings.FLAGS).parse(["--stacks", "--local", f"--stacks-resync={self.resync}"])
+            words = ["--stacks", "--local", f"--stacks-resync={self.resync}", *self.flags]
+            chosen = FlagSet(settings.FLAGS).parse(words)
             events = EventRecorder(client, component="clusterstack-controller", clock=manager.clock)
             manager.add_server(events)
             self.renderer = renderer = BuiltinRenderer()

@@ -99,7 +99,7 @@ async def test_a_stage_waits_for_the_helm_release_of_the_one_before(there: FluxW
         assert addon["status"]["resources"][0]["error"] == found["message"]
         assert [stage["phase"] for stage in addon["status"]["stages"]] == ["applyingOrDeleting", "Pending"]
         there.flux.failing.clear()
-        await here.client.patch(HELM_RELEASES, CNI, {"metadata": {"annotations": {"again": "1"}}}, HOME)
+        await there.request(CNI, "1")
         await here.until(lambda obj: by_flux(obj, ONE))
     assert there.flux.actions == [("install", "cni"), ("install", "csi")]
 
@@ -181,14 +181,14 @@ async def test_a_release_that_fails_later_is_reported(there: FluxWorld) -> None:
     async with here.controllers():
         await here.until(lambda obj: by_flux(obj, ONE))
         there.flux.failing.add("cni")
-        await here.client.patch(HELM_RELEASES, CNI, {"metadata": {"annotations": {"again": "1"}}}, HOME)
+        await there.request(CNI, "1")
         addon = await here.until(lambda obj: condition(obj, "FluxReleasesReady").get("status") == "False")
         found = condition(addon, "Ready")
         assert (found["reason"], found["severity"]) == ("HelmReleaseNotReady", "Warning")
-        assert found["message"] == f"HelmRelease {HOME}/{CNI}: InstallFailed: cni cannot be installed"
+        assert found["message"] == f"HelmRelease {HOME}/{CNI}: UpgradeFailed: cni cannot be installed"
         assert addon["status"]["ready"] is False
         there.flux.failing.clear()
-        await here.client.patch(HELM_RELEASES, CNI, {"metadata": {"annotations": {"again": "2"}}}, HOME)
+        await there.request(CNI, "2")
         addon = await here.until(lambda obj: by_flux(obj, ONE))
     assert addon["status"]["ready"] is True
 
@@ -232,9 +232,8 @@ async def test_at_rest_nothing_is_asked_and_nothing_is_written(there: FluxWorld)
     await here.kubeconfig()
     async with here.controllers():
         await here.until(lambda obj: by_flux(obj, ONE))
-    async with here.controllers():
-        key = next(iter(here.controller.wiring.cache.raw))
-        await here.controller.reconcile(key)  # the first may have waited for its caches
-        before = len(here.requests.answers)
-        await here.controller.reconcile(key)
-        assert here.requests.answers[before:] == []
+    async with here.controllers() as manager:
+        await here.at_rest(manager)  # the first reconcile waits for the caches of Flux's objects
+        await here.requests_of_a_reconcile(until=0)
+        for _ in range(3):
+            assert await here.requests_of_a_reconcile() == []

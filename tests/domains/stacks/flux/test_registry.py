@@ -18,10 +18,10 @@ from tests.domains.stacks.flux.world import PAIR
 from hortus.domains.stacks.addons.rendering import AddonRendering
 from hortus.domains.stacks.flux.artifacts import CONTENT, ChartBundles
 from hortus.domains.stacks.flux.registry import ChartRegistry
-from hortus.domains.stacks.hooks.certificates import self_signed
 from hortus.domains.stacks.names import parse_tag
 from hortus.domains.stacks.releases.library import LocalLibrary
 from hortus.domains.stacks.releases.stores import ReleaseFolder
+from hortus.engine.serving import self_signed
 from hortus.kube import SystemClock
 from hortus.render.archive import read_archive
 from hortus.render.helm import ChartError, ChartSource

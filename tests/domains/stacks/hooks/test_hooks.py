@@ -12,17 +12,16 @@ import pytest
 from tests.domains.stacks.addons.releases import config_map
 from tests.domains.stacks.addons.world import HOME, AddonWorld, addon_world
 
-from hortus.cli.up.session import free_port
-from hortus.domains.stacks.hooks.certificates import SECRET, ServingPair, is_due, pair_of, self_signed
-from hortus.domains.stacks.hooks.composition import add_hooks
-from hortus.domains.stacks.hooks.registration import EXTENSION_CONFIGS, HookEndpoint, read_pair
+from hortus.domains import free_port
+from hortus.domains.stacks.hooks.composition import SECRET, add_hooks
+from hortus.domains.stacks.hooks.registration import EXTENSION_CONFIGS
 from hortus.domains.stacks.releases.library import LocalLibrary
 from hortus.domains.stacks.releases.stores import ReleaseFolder
-from hortus.domains.stacks.serving import HttpsServer
 from hortus.domains.stacks.types import CLUSTER_ADDONS
 from hortus.engine import Manager
 from hortus.engine.health import Address
 from hortus.engine.kubeconfigs import SECRETS
+from hortus.engine.serving import HttpsServer, ServingEndpoint, read_pair
 from hortus.kube import Client
 from hortus.kube.access import Access
 from hortus.kube.clock import SystemClock
@@ -85,7 +84,7 @@ APPLIED = {"conditions": [{"type": "HelmChartApplied", "status": "True", "lastTr
 @pytest.fixture
 async def here(server: TestServer, tmp_path: Path) -> AsyncIterator[HookWorld]:
     async with addon_world(server, tmp_path) as addons:
-        port = free_port(0)
+        port = free_port()
         async with Client(addons.client.access) as client:
             manager = Manager(client, grace=0.0)
             made = add_hooks(
@@ -94,15 +93,16 @@ async def here(server: TestServer, tmp_path: Path) -> AsyncIterator[HookWorld]:
                 releases=LocalLibrary(ReleaseFolder(addons.shelf.folder), clock=SystemClock()),
                 address=Address("127.0.0.1", port),
                 folder=tmp_path / "none",
-                endpoint=HookEndpoint(url=f"https://127.0.0.1:{port}"),
+                endpoint=ServingEndpoint(url=f"https://127.0.0.1:{port}"),
                 config="hooks",
                 namespace=HOME,
             )
             async with manager.running():
                 secret = await wait_for(client, SECRETS, SECRET, HOME)
+                await wait_for(client, EXTENSION_CONFIGS, "hooks")
                 pair = read_pair(secret)
                 assert pair is not None
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(60):
                     while not made.port:
                         await asyncio.sleep(0)
                 yield HookWorld(addons, made, pair.bundle)
@@ -194,18 +194,3 @@ async def test_a_request_without_a_cluster_is_a_failure(here: HookWorld, body: A
     answer = await here.post(BEFORE, body)
     assert answer["status"] == "Failure"
     assert said in answer["message"]
-
-
-def test_a_certificate_is_replaced_before_its_end_and_for_another_name() -> None:
-    pair = self_signed(["127.0.0.1", "a.example.org"], now=1_700_000_000)
-    assert not is_due(pair, ["127.0.0.1"], now=1_700_000_000)
-    assert is_due(pair, ["127.0.0.1"], now=1_700_000_000 + 61 * 86400)
-    assert is_due(pair, ["b.example.org"], now=1_700_000_000)
-    assert is_due(ServingPair(b"none", pair.key, b""), [], now=0)
-
-
-def test_a_new_certificate_is_trusted_next_to_the_one_before() -> None:
-    old = self_signed(["127.0.0.1"], now=1_700_000_000)
-    new = self_signed(["127.0.0.1"], now=1_700_000_001, before=old)
-    assert new.bundle == new.certificate + old.certificate
-    assert pair_of({"tls.crt": "YQ=="}) is None

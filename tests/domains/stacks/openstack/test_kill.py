@@ -23,7 +23,7 @@ from hortus.domains.stacks.types import OPENSTACK_NODE_IMAGES, OpenStackNodeImag
 from hortus.kube.objects import Object, format_time
 from hortus.testing import wait_for, wait_gone
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(300)
 FIELDS = {"name": IMAGE_NAME, "disk_format": "qcow2", "container_format": "bare"}
 
 

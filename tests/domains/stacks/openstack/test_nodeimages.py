@@ -162,7 +162,7 @@ async def test_an_image_that_vanishes_is_created_again(world: World) -> None:
         await world.until(is_active)
         (first,) = world.cloud.images
         world.cloud.images.delete(first)
-        found = await world.until(lambda found: found.metadata.annotations[IMAGE_ANNOTATION] != first)
+        found = await world.until(lambda found: found.metadata.annotations.get(IMAGE_ANNOTATION, first) != first)
         assert not found.status.ready
         await world.until(is_active)
 
@@ -266,7 +266,7 @@ async def test_a_glance_that_is_slow_or_lies_is_reported_and_asked_again(world: 
         return web.Response(body=text)
 
     world.cloud.intercept = intercept
-    world.limits = type(world.limits)(local=True, whole=0.3)
+    world.limits = type(world.limits)(local=True, whole=3.0 if answer == "hang" else 60.0)
     await world.write_secret()
     await world.write_image()
     async with world.running():

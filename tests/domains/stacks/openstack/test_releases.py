@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.domains.stacks.openstack.world import (
+    EVENTS,
     IMAGE,
     IMAGE_NAME,
     METADATA,
@@ -16,6 +17,7 @@ from tests.domains.stacks.openstack.world import (
     condition,
     is_active,
 )
+from tests.waiting import until
 
 from hortus.domains.stacks.names import parse_tag
 from hortus.domains.stacks.openstack.service import BadNodeImages, object_name, read_node_images
@@ -118,6 +120,27 @@ async def test_an_object_that_differs_is_kept_and_reported(world: World) -> None
         assert found.spec.image.url == "https://elsewhere.example.com/image.qcow2"
         await world.release(lambda found: condition(found, IMAGES)[0] == "False")
         await world.recorded("FailedUpdateOpenStackNodeImageRelease")
+
+
+async def test_a_difference_that_stays_is_announced_once(world: World) -> None:
+    world.write_release()
+    await world.write_image(url="https://elsewhere.example.com/image.qcow2")
+    await world.write_oscsr()
+    async with world.running() as manager:
+        await world.release_later(lambda found: condition(found, IMAGES)[0] == "False")
+        await world.recorded("FailedUpdateOpenStackNodeImageRelease")
+        await world.at_rest()
+        labels = {"controller": "openstackclusterstackrelease", "result": "success"}
+        done = manager.registry.get_sample_value("controller_runtime_reconcile_total", labels)
+        assert done
+        await world.clock.advance(400.0)
+        await until(
+            lambda: (manager.registry.get_sample_value("controller_runtime_reconcile_total", labels) or 0) > done
+        )
+        await world.at_rest()
+        events = (await world.client.list(EVENTS, "default")).items
+    (event,) = [one for one in events if one["reason"] == "FailedUpdateOpenStackNodeImageRelease"]
+    assert event.get("count", 1) == 1
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from hortus.domains.stacks.openstack.clouds import CloudAccess
 from hortus.domains.stacks.openstack.composition import add_openstack
@@ -58,7 +58,6 @@ openStackNodeImages:
         hw_disk_bus: scsi
 """
 POLL = 31.0
-MOST_POLLS = 200
 
 
 class Requests:
@@ -101,6 +100,9 @@ class World:
         self.clock = clock
         self.requests = Requests()
         self.limits = CloudLimits(local=True)
+        self.manager: Manager | None = None
+        """The process that runs now."""
+        self.recorder: EventRecorder | None = None
 
     # Objects and files of people.
 
@@ -166,7 +168,11 @@ class World:
                 open_service=self._service,
             )
             async with manager.running():
-                yield manager
+                self.manager, self.recorder = manager, events
+                try:
+                    yield manager
+                finally:
+                    self.manager = None
 
     def _service(self, access: CloudAccess) -> ImageService:
         transport = ObservedTransport(access, self.limits)
@@ -183,22 +189,33 @@ class World:
     ) -> OpenStackNodeImageRelease:
         """Let time pass by polls until the image is as wanted."""
         found = None
-        for _ in range(MOST_POLLS):
-            with contextlib.suppress(NotFound):
-                found = await self.image(name)
-                if holds(found):
-                    return found
-            await self.at_rest()
-            await self.clock.advance(POLL)
-        raise AssertionError(found)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while True:
+                    with contextlib.suppress(NotFound):
+                        found = await self.image(name)
+                        if holds(found):
+                            return found
+                    await self.at_rest()
+                    await self.clock.advance(POLL)
+        except TimeoutError:
+            raise AssertionError(found) from None
 
     async def at_rest(self) -> None:
         """Return when the controllers make no request, so that none of them meets its deadline by a step of time."""
-        seen = -1
-        while seen != len(self.requests.answers):
+        seen, quiet = -1, 0
+        while quiet < 5:
+            await until(lambda: not self._is_working())
+            quiet = quiet + 1 if seen == len(self.requests.answers) else 0
             seen = len(self.requests.answers)
-            # No event shows that a request will not come; a loop on this machine begins the next one much sooner.
+            # Writes come back by watches, and lead to the next reconcile.
             await asyncio.sleep(0.03)
+
+    def _is_working(self) -> bool:
+        """True while a process runs that has something to do, or an event to write."""
+        if self.manager is None or self.recorder is None:
+            return False
+        return not self.recorder.idle or any(one.queue.waiting or one.queue.running for one in self.manager.controllers)
 
     async def until_reason(self, kind: str, reason: str) -> OpenStackNodeImageRelease:
         """Wait, without letting time pass, for a condition with that reason."""
@@ -211,13 +228,13 @@ class World:
 
     async def release_later(self, until: Callable[[OpenStackClusterStackRelease], bool]) -> None:
         """Let time pass until the release is as wanted."""
-        for _ in range(MOST_POLLS):
-            raw = await self.client.get(OPENSTACK_RELEASES, RELEASE, "default")
-            if until(read(OpenStackClusterStackRelease, raw)):
-                return
-            await self.at_rest()
-            await self.clock.advance(POLL)
-        raise AssertionError(raw)
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                raw = await self.client.get(OPENSTACK_RELEASES, RELEASE, "default")
+                if until(read(OpenStackClusterStackRelease, raw)):
+                    return
+                await self.at_rest()
+                await self.clock.advance(POLL)
 
     async def passing(self) -> None:
         """Let time pass until this is cancelled."""

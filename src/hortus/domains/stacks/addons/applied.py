@@ -30,7 +30,7 @@ def digest_of(objects: Sequence[Object]) -> str:
 
 
 def noted(addon: ClusterAddon) -> dict[str, str]:
-    """The digests by chart that are in the annotation, of whatever class."""
+    """The digests by chart that are in the annotation, of any class."""
     _, *pairs = addon.metadata.annotations.get(CHARTS, "").split(" ")
     return dict(pair.split("=", 1) for pair in pairs if "=" in pair)
 

@@ -6,19 +6,20 @@ from typing import Final
 
 from hortus.domains.stacks.addons.changes import STACK
 from hortus.domains.stacks.addons.controller import ClusterAddonController
-from hortus.domains.stacks.addons.creation import AddonCreation, to_addon, to_cluster
+from hortus.domains.stacks.addons.creation import AddonCreation, addon_key, to_addon, to_cluster
 from hortus.domains.stacks.addons.membership import NAME as MEMBERSHIP
 from hortus.domains.stacks.addons.membership import MembershipLabels
 from hortus.domains.stacks.addons.rendering import AddonReleases, AddonRendering
-from hortus.domains.stacks.addons.workload import SECRET_SELECTOR, StackWorkloads, clusters_of
+from hortus.domains.stacks.addons.workload import SECRET_SELECTOR, StackWorkloads, clusters_at, clusters_of
 from hortus.domains.stacks.capi import kubeconfig_secret
 from hortus.domains.stacks.flux.composition import add_handover
 from hortus.domains.stacks.flux.registry import ChartRegistry
 from hortus.domains.stacks.flux.settings import OFF, FluxSettings
 from hortus.domains.stacks.flux.steps import FluxSteps
+from hortus.domains.stacks.metrics import AddonMetrics
 from hortus.engine import Cache, Change, EventRecorder, Manager, Watch, spec_or_metadata_changed, wire
 from hortus.engine.kubeconfigs import SECRETS, sealed
-from hortus.engine.remote import RemotePool
+from hortus.engine.remote import KubeconfigRef, RemotePool, RemoteStates
 from hortus.engine.rollouts import GateSource, RolloutGate, waits_for
 from hortus.kube import Client
 from hortus.kube.objects import Object, ObjectKey, key_of
@@ -54,6 +55,7 @@ def add_addons(
     secrets = manager.cache(SECRETS, namespace=namespace, labels=SECRET_SELECTOR, transform=sealed)
     wiring = wire(manager, ClusterAddonController, client=client, events=events, namespace=namespace)
     addons = wiring.cache.raw
+    manager.registry.register(AddonMetrics(addons))
     handover = add_handover(manager, client=client, namespace=namespace, registry=charts, addons=addons)
     controller = ClusterAddonController(
         wiring,
@@ -64,29 +66,31 @@ def add_addons(
         gate=gate,
         flux=FluxSteps(flux, handover),
     )
-    manager.controller(
-        NAME,
-        controller,
-        sources=[
-            _rollouts(gate, addons),
-            *(handover.sources() if handover is not None else ()),
-            Watch(secrets, to=_addon_of_secret),
-            Watch(clusters, to=to_addon, when=spec_or_metadata_changed),
-            Watch(addons, when=spec_or_metadata_changed),
-        ],
-        workers=workers,
-    )
-    manager.controller(
-        CREATE,
-        AddonCreation(client, clusters=clusters, addons=addons),
-        sources=[Watch(addons, to=to_cluster, when=_is_gone), Watch(clusters, when=spec_or_metadata_changed)],
-        workers=workers,
-    )
+    sources = [
+        _rollouts(gate, addons),
+        *(handover.sources() if handover is not None else ()),
+        Watch(secrets, to=_addon_of_secret),
+        RemoteStates(pool, to=lambda place: _addons_at(place, addons)),
+        Watch(clusters, to=to_addon, when=spec_or_metadata_changed),
+        Watch(addons, when=spec_or_metadata_changed),
+    ]
+    manager.controller(NAME, controller, sources=sources, workers=workers)
+    _add_creation(manager, client, clusters=clusters, addons=addons, workers=workers)
     if inventory:
-        membership = MembershipLabels(client, secrets=secrets, clusters=clusters)
-        sources = [Watch(clusters, to=_secret_of_cluster, when=spec_or_metadata_changed), Watch(secrets)]
-        manager.controller(MEMBERSHIP, membership, sources=sources, workers=workers)
+        _add_membership(manager, client, clusters=clusters, secrets=secrets, workers=workers)
     return controller
+
+
+def _add_creation(manager: Manager, client: Client, *, clusters: Cache, addons: Cache, workers: int) -> None:
+    creation = AddonCreation(client, clusters=clusters, addons=addons)
+    sources = [Watch(addons, to=to_cluster, when=_is_gone), Watch(clusters, when=spec_or_metadata_changed)]
+    manager.controller(CREATE, creation, sources=sources, workers=workers)
+
+
+def _add_membership(manager: Manager, client: Client, *, clusters: Cache, secrets: Cache, workers: int) -> None:
+    membership = MembershipLabels(client, secrets=secrets, clusters=clusters)
+    sources = [Watch(clusters, to=_secret_of_cluster, when=spec_or_metadata_changed), Watch(secrets)]
+    manager.controller(MEMBERSHIP, membership, sources=sources, workers=workers)
 
 
 def _rollouts(gate: RolloutGate, addons: Cache) -> GateSource:
@@ -107,7 +111,13 @@ def _secret_of_cluster(cluster: Object) -> list[ObjectKey]:
 
 
 def _addon_of_secret(secret: Object) -> list[ObjectKey]:
-    return [ObjectKey(key.namespace, f"cluster-addon-{key.name}") for key in clusters_of(secret)]
+    return [addon_key(cluster) for cluster in clusters_of(secret)]
+
+
+def _addons_at(place: KubeconfigRef, addons: Cache) -> list[ObjectKey]:
+    """The ClusterAddon of the cluster that is reached by a kubeconfig; none for a cluster of another domain."""
+    found = map(addon_key, clusters_at(place))
+    return [key for key in found if key in addons]
 
 
 def _is_gone(change: Change) -> bool:

@@ -76,7 +76,7 @@ class AddonConfig(msgspec.Struct, frozen=True):
     def applied_charts(self, hook: str) -> tuple[str, ...]:
         """The charts whose objects a cluster has after a hook.
 
-        Those are the charts that a hook of the release applies, but for those that this one deletes.
+        All charts that any hook of the release applies, without the ones that this hook deletes.
         """
         deleted = {stage.name for stage in self.of(hook) if stage.action is StageAction.DELETE}
         every = [stage for found in self.stages.values() for stage in found if stage.action is StageAction.APPLY]

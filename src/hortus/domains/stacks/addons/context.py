@@ -41,9 +41,9 @@ class AddonContext(StackContext[ClusterAddon]):
     by_flux: bool = False
     """True where Flux applies the addons."""
     kept: dict[str, str]
-    """Digests by chart, of those that the run leaves alone as long as they are the same."""
+    """Digests of the charts that the run leaves alone as long as they are the same."""
     digests: dict[str, str]
-    """Digests by chart, of those that this reconcile has applied or left alone."""
+    """Digests of the charts that this reconcile has applied or left alone."""
 
     def __init__(self, wiring: Wiring[ClusterAddon], raw: Object) -> None:
         super().__init__(wiring, raw)
@@ -75,7 +75,7 @@ class AddonContext(StackContext[ClusterAddon]):
             self.drop(AddonCondition.CHART_APPLIED)
 
     async def strike(self, chart: str) -> None:
-        """Take a chart off the note of those that the cluster has, before its objects change."""
+        """Remove a chart from the note before its objects change."""
         if self.kept.pop(chart, None) is not None:
             class_name = self.object.metadata.annotations[CHARTS].partition(" ")[0]
             await self.patch({"metadata": {"annotations": {CHARTS: note(class_name, self.kept, self.kept)}}})

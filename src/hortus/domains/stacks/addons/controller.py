@@ -2,7 +2,8 @@
 
 Conditions it owns: all of ClusterAddons. Objects it owns: those of the addons in the workload cluster, by
 status.resources and the label clusterstack.x-k8s.io/instance.
-It watches: ClusterAddons, Clusters, the Secrets with their kubeconfigs, and the objects that it gives to Flux.
+It watches: ClusterAddons, Clusters, the Secrets with their kubeconfigs, whether their workload clusters can be reached,
+and the objects that it gives to Flux.
 It never: uninstalls the addons of a Cluster that is deleted or has left its topology, begins an upgrade of another
 Kubernetes version before Cluster API has asked for it, or calls the source of releases for a ClusterAddon at rest.
 
@@ -52,7 +53,7 @@ from hortus.domains.stacks.addons.service import (
 )
 from hortus.domains.stacks.addons.stages import ADDON_NAMESPACE, StageRunner
 from hortus.domains.stacks.addons.workload import StackWorkloads
-from hortus.domains.stacks.capi import CapiCluster, read_cluster
+from hortus.domains.stacks.capi import PAUSED_ANNOTATION, CapiCluster, read_cluster
 from hortus.domains.stacks.conditions import Severity
 from hortus.domains.stacks.context import ConditionError, StackController
 from hortus.domains.stacks.flux.steps import FluxSteps
@@ -136,6 +137,8 @@ class ClusterAddonController(StackController[AddonContext]):
     # Steps.
 
     async def _find_cluster(self, context: AddonContext) -> Result | None:
+        if PAUSED_ANNOTATION in context.object.metadata.annotations:
+            return _DONE
         reference = context.object.spec.cluster_ref
         key = ObjectKey(context.key.namespace, reference.name)
         found = self._clusters.get(key)

@@ -52,7 +52,7 @@ class StackWorkloads:
                 reason=CONTROL_PLANE_NOT_READY,
                 severity=Severity.WARNING if missing else Severity.INFO,
                 actor=Actor.PROVIDER,
-                # A Secret that has just come may not have been tried yet.
+                # A Secret that has just come may not have been tried yet: then the pool's state follows as an event.
                 after=WATCHED_AGAIN if missing and self._is_awaited(cluster) else SILENT_AGAIN,
             ) from error
         return client
@@ -86,7 +86,14 @@ class StackWorkloads:
 def clusters_of(secret: Object) -> Iterable[ObjectKey]:
     """The Cluster whose kubeconfig a Secret is, by its name."""
     key = key_of(secret)
-    return [ObjectKey(key.namespace, key.name.removesuffix(_SUFFIX))] if key.name.endswith(_SUFFIX) else []
+    return clusters_at(KubeconfigRef(key.namespace, key.name, KUBECONFIG_KEY))
+
+
+def clusters_at(place: KubeconfigRef) -> Iterable[ObjectKey]:
+    """The Cluster whose kubeconfig lies there, by the name of the Secret; none for a key of another kind."""
+    if place.key != KUBECONFIG_KEY or not place.name.endswith(_SUFFIX):
+        return []
+    return [ObjectKey(place.namespace, place.name.removesuffix(_SUFFIX))]
 
 
 def _checksum(secret: Object | None) -> str | None:

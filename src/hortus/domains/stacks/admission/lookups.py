@@ -26,7 +26,7 @@ class Lookups(Protocol):
         """A ClusterStackRelease; None where it does not exist."""
 
     async def clusters(self) -> list[CapiCluster]:
-        """The Clusters of all watched namespaces; those that cannot be read are left out."""
+        """The Clusters of all watched namespaces; a Cluster that cannot be read is left out."""
 
     async def policies(self, namespace: str) -> list[StackPolicySpec]:
         """The StackPolicies of a namespace; none where the kind is not served."""

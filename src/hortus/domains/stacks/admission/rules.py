@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hortus.domains.stacks.admission.lookups import Lookups
-from hortus.domains.stacks.admission.verdicts import ALLOWED, AdmissionVerdict, invalid, refused, warn
 from hortus.domains.stacks.approval import is_approved, refusal
 from hortus.domains.stacks.capi import CapiCluster
 from hortus.domains.stacks.clusters import release_of
 from hortus.domains.stacks.names import BadName, ReleaseName, parse_dot, parse_either, parse_minor, tag_of_class
 from hortus.domains.stacks.types import CLUSTER_STACKS, ClusterAddon, ClusterStack, ClusterStackRelease
+from hortus.engine.serving import ADMITTED, AdmissionVerdict, invalid, refused, warn
 from hortus.kube.errors import KubeError
 
 _CLASS = "spec.topology.class"
@@ -43,7 +43,7 @@ def check_stack(new: ClusterStack, old: ClusterStack | None) -> AdmissionVerdict
                 return invalid(kind, name, f"spec.versions[{number}]", str(error))
     if spec.provider_ref is None and not spec.no_provider:
         return invalid(kind, name, "spec.providerRef", "is missing; name a template, or set spec.noProvider")
-    return ALLOWED
+    return ADMITTED
 
 
 async def check_stack_deletion(stack: ClusterStack, lookups: Lookups) -> AdmissionVerdict:
@@ -84,7 +84,7 @@ def check_addon(new: ClusterAddon, old: ClusterAddon | None) -> AdmissionVerdict
     if reference.kind != _CLUSTER:
         return invalid("ClusterAddon", name, "spec.clusterRef.kind", f"is {reference.kind!r}; it must be {_CLUSTER}")
     if old is None:
-        return ALLOWED
+        return ADMITTED
     for field in ("name", "kind"):
         was, is_now = getattr(old.spec.cluster_ref, field), getattr(reference, field)
         if was != is_now:
@@ -93,13 +93,13 @@ def check_addon(new: ClusterAddon, old: ClusterAddon | None) -> AdmissionVerdict
     if reference.namespace != new.metadata.namespace:
         problem = f"is {reference.namespace!r}; it must be the namespace of the ClusterAddon, {new.metadata.namespace}"
         return invalid("ClusterAddon", name, "spec.clusterRef.namespace", problem)
-    return ALLOWED
+    return ADMITTED
 
 
 async def check_cluster(new: CapiCluster, old: CapiCluster | None, lookups: Lookups) -> AdmissionVerdict:
     """A Cluster that is created, or updated from `old`."""
     if not new.has_topology:
-        return ALLOWED
+        return ADMITTED
     if not new.class_name:
         return invalid(_CLUSTER, new.metadata.name, _CLASS, "is empty; name a ClusterClass")
     namespace, tag = new.class_namespace, tag_of_class(new.class_name)
@@ -113,11 +113,11 @@ async def check_cluster(new: CapiCluster, old: CapiCluster | None, lookups: Look
             problem = f"is {new.version!r}; class {new.class_name} has the Kubernetes version {version}"
             return invalid(_CLUSTER, new.metadata.name, "spec.topology.version", problem)
         changed = old is None or (old.class_name, old.class_namespace) != (new.class_name, new.class_namespace)
-        if changed and (verdict := await _check_approval(new, namespace, lookups)) is not ALLOWED:
+        if changed and (verdict := await _check_approval(new, namespace, lookups)) is not ADMITTED:
             return verdict
     except KubeError as error:
         return warn(f"ClusterStackRelease {namespace}/{tag} cannot be read: {error}; class and version are not checked")
-    return ALLOWED if old is None or not old.class_name else _check_upgrade(new, old)
+    return ADMITTED if old is None or not old.class_name else _check_upgrade(new, old)
 
 
 def _check_upgrade(new: CapiCluster, old: CapiCluster) -> AdmissionVerdict:
@@ -140,20 +140,20 @@ def _check_upgrade(new: CapiCluster, old: CapiCluster) -> AdmissionVerdict:
             _CLASS,
             f"from Kubernetes {_minor(before)} to {_minor(after)}; upgrade one minor at a time",
         )
-    return ALLOWED
+    return ADMITTED
 
 
 async def _check_approval(cluster: CapiCluster, namespace: str, lookups: Lookups) -> AdmissionVerdict:
     name, user = release_of(cluster), cluster.metadata.namespace
     if name is None or is_approved(await lookups.policies(namespace), name, user=user):
-        return ALLOWED
+        return ADMITTED
     return invalid(_CLUSTER, cluster.metadata.name, _CLASS, refusal(namespace, name, user=user))
 
 
 def _in_use(what: str, users: Iterable[CapiCluster]) -> AdmissionVerdict:
     named = sorted(str(cluster.key) for cluster in users)
     if not named:
-        return ALLOWED
+        return ADMITTED
     more = f" and {len(named) - 3} more" if len(named) > 3 else ""
     clusters = ", ".join(named[:3]) + more
     return refused(f"{what} is used by Clusters {clusters}: move them to another class, or delete them")

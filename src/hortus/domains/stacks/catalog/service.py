@@ -22,7 +22,7 @@ class ReleasePhase:
 
 
 class ReleasePlan(NamedTuple):
-    """The releases that a ClusterStack keeps or creates, by version, and those that it deletes."""
+    """The releases that a ClusterStack keeps or creates, by version, and the ones that it deletes."""
 
     wanted: Sequence[ReleaseName]
     unwanted: Sequence[ReleaseName]

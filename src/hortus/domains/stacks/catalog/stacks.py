@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from hortus.domains.stacks.announced import AnnouncedProblems
 from hortus.domains.stacks.approval import Approvals, refusal
 from hortus.domains.stacks.catalog import service
 from hortus.domains.stacks.catalog.controllers import CatalogController, CatalogParts
@@ -23,14 +24,14 @@ from hortus.domains.stacks.clusters import releases_in_use
 from hortus.domains.stacks.conditions import Severity
 from hortus.domains.stacks.context import ConditionError, StackContext
 from hortus.domains.stacks.names import BadName, ReleaseName, latest
-from hortus.domains.stacks.releases import ReleaseError, SourceUnusable
+from hortus.domains.stacks.releases import LIST_AGE, ReleaseError, SourceUnusable
 from hortus.domains.stacks.types import CLUSTER_STACK_RELEASES, CLUSTER_STACKS, ClusterStack, ClusterStackRelease
 from hortus.engine import NEVER, NORMAL, Actor, Cache, Result, Steps, Wiring, read
 from hortus.engine.applysets import DiscoveredKinds
 from hortus.engine.owners import owner_reference
 from hortus.engine.typed import metadata_of
 from hortus.kube.errors import AlreadyExists, KubeError, NotFound
-from hortus.kube.objects import Object, ObjectKey
+from hortus.kube.objects import Object, ObjectKey, parse_time
 
 _OWNER_INDEX: Final = "cluster-stack"
 
@@ -67,13 +68,16 @@ class ClusterStackController(CatalogController[ClusterStackContext]):
         super().__init__(wiring, parts)
         self._releases = releases
         self._approvals = approvals
-        self._announced: dict[tuple[ObjectKey, str], tuple[str, frozenset[str]]] = {}
-        """Problems that were reported, by ClusterStack and reason, with its uid."""
+        self._announced = AnnouncedProblems()
         self._kinds = DiscoveredKinds(wiring.client)
         releases.add_index(_OWNER_INDEX, lambda obj: [str(key) for key in stacks_of(obj)])
 
     def make_context(self, raw: Object) -> ClusterStackContext:
         return ClusterStackContext(self.wiring, raw)
+
+    async def gone(self, key: ObjectKey) -> Result | None:
+        self._announced.forget(key)
+        return None
 
     def steps(self, context: ClusterStackContext) -> Steps:
         return (
@@ -107,6 +111,8 @@ class ClusterStackController(CatalogController[ClusterStackContext]):
                 if self._approvals.approves(context.key.namespace, name)
             ]
             context.latest = latest(names, await self._library.published(_ordered_by_time(names)))
+            if context.latest is None and _is_new(context):
+                context.again = LIST_AGE  # the list may be older than the release that the stack was made for
         except SourceUnusable as error:
             context.is_listed, context.again = False, CLIENT_AGAIN
             context.false(CatalogCondition.ASSETS_CLIENT, CatalogReason.CLIENT_FAILED, Severity.ERROR, str(error))
@@ -119,7 +125,7 @@ class ClusterStackController(CatalogController[ClusterStackContext]):
             return
         except BadName as error:
             raise _invalid(error) from error
-        self._announce(context, CatalogEvent.UNPARSABLE, listing.unknown)
+        self._announced.warn(context, CatalogEvent.UNPARSABLE, listing.unknown)
         context.true(CatalogCondition.RELEASES_SYNCED)
 
     async def _decide(self, context: ClusterStackContext) -> None:
@@ -130,7 +136,7 @@ class ClusterStackController(CatalogController[ClusterStackContext]):
             raise _invalid(error) from error
         approved = [name for name in wanted if self._approvals.approves(namespace, name)]
         refused = [name for name in wanted if name not in approved and name not in context.existing]
-        self._announce(context, CatalogEvent.NOT_APPROVED, [refusal(namespace, name) for name in refused])
+        self._announced.warn(context, CatalogEvent.NOT_APPROVED, [refusal(namespace, name) for name in refused])
         present = [name for name in wanted if name in context.existing]
         context.plan = service.plan(
             context.existing,
@@ -178,15 +184,6 @@ class ClusterStackController(CatalogController[ClusterStackContext]):
         return Result(requeue_after=context.again) if context.again is not None else None
 
     # Parts.
-
-    def _announce(self, context: ClusterStackContext, reason: str, problems: Iterable[str]) -> None:
-        """Record a Warning for each problem that the reconcile before had not: an event is a write."""
-        place, uid, found = (context.key, reason), context.object.metadata.uid, frozenset(problems)
-        known = self._announced.get(place)
-        before = known[1] if known is not None and known[0] == uid else frozenset()
-        for problem in sorted(found - before):
-            context.warn(reason, problem)
-        self._announced[place] = uid, found
 
     async def _template(self, context: ClusterStackContext) -> ProviderTemplate | None:
         if context.object.spec.no_provider:
@@ -256,6 +253,12 @@ def stacks_of(release: Object) -> Iterable[ObjectKey]:
         group = reference.api_version.rpartition("/")[0]
         if (group, reference.kind) == (CLUSTER_STACKS.group, CLUSTER_STACKS.kind):
             yield ObjectKey(metadata.namespace, reference.name)
+
+
+def _is_new(context: ClusterStackContext) -> bool:
+    """True while the list of releases may be older than the ClusterStack."""
+    created = context.object.metadata.creation_timestamp
+    return created is not None and context.now - parse_time(created) < LIST_AGE
 
 
 def _ordered_by_time(names: Iterable[ReleaseName]) -> list[ReleaseName]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hortus.domains.stacks.commands import publishing, using
+from hortus.domains.stacks.commands import forms, publishing, using
 from hortus.terminal import CommandGroup, Connect
 
 _ABOUT = """Publish cluster stacks and use them.
@@ -18,3 +18,4 @@ def register(app: CommandGroup, connect: Connect) -> None:
     app.add_command(stack)
     publishing.register(stack)
     using.register(stack, connect)
+    forms.register(stack, connect)

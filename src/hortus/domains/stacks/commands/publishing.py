@@ -1,4 +1,4 @@
-"""`hortus stack create|publish|verify`: from a folder with csctl.yaml to a release that is checked and published."""
+"""`hortus stack create|publish|verify|show`: from a folder with csctl.yaml to a release, checked and published."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from hortus.terminal import CommandError, CommandGroup, run, together
+from hortus.terminal import CommandError, CommandGroup, clean, run, together
 
 if TYPE_CHECKING:
     from hortus.domains.stacks.publishing.building import BuiltStack, StackSource
@@ -66,6 +66,7 @@ def register(stack: CommandGroup) -> None:
     _register_create(stack)
     _register_publish(stack)
     _register_verify(stack)
+    _register_show(stack)
 
 
 def _register_create(stack: CommandGroup) -> None:
@@ -128,21 +129,47 @@ def _register_verify(stack: CommandGroup) -> None:
         hortus stack verify docker-ferrol-1-27-v1 --remote oci
         """
         from hortus.domains.stacks.publishing.building import read_stack
-        from hortus.domains.stacks.publishing.folders import read_release
         from hortus.domains.stacks.publishing.verifying import verify as check
 
         with _reported():
-            folder = Path(release)
-            if folder.is_dir():
-                name, files = folder.resolve().name, read_release(folder)
-            else:
-                name, files = release, run(_downloaded(release, remote))
+            name, files = _files(release, remote)
             found = check(name, files, source=read_stack(source).hashes if source is not None else None)
         for remark in found.remarks:
             click.echo(f"remark: {name}: {remark}")
         if found.problems:
             raise CommandError("\n".join(f"{name}: {problem}" for problem in found.problems))
         click.echo(f"{name} is complete: {len(files)} files")
+
+
+def _register_show(stack: CommandGroup) -> None:
+    @stack.command()
+    @click.argument("release", metavar="RELEASE")
+    @_REMOTE
+    def show(release: str, remote: str) -> None:
+        """Show what a release holds and guarantees: versions, addons, and the time of its support.
+
+        RELEASE is a folder, or the name of a published release.
+
+        \b
+        hortus stack show .release/docker-ferrol-1-27-v1
+        hortus stack show docker-ferrol-1-27-v1 --remote oci
+        """
+        from hortus.domains.stacks.publishing.contents import contents_of, described
+
+        with _reported():
+            contents = contents_of(*_files(release, remote))
+        for line in described(contents):
+            click.echo(clean(line))
+
+
+def _files(release: str, remote: str) -> tuple[str, dict[str, bytes]]:
+    """The name and the files of a release in a folder, or of a published one."""
+    from hortus.domains.stacks.publishing.folders import read_release
+
+    folder = Path(release)
+    if folder.is_dir():
+        return folder.resolve().name, read_release(folder)
+    return release, run(_downloaded(release, remote))
 
 
 def _create(folder: Path, request: _Request) -> Path:

@@ -20,7 +20,11 @@ _CLUSTER = click.argument("cluster", metavar="CLUSTER")
 
 def register(stack: CommandGroup, connect: Connect) -> None:
     """Add the commands to the group of stacks."""
+    _add_moving(stack, connect)
+    _add_viewing(stack, connect)
 
+
+def _add_moving(stack: CommandGroup, connect: Connect) -> None:
     @stack.command("list")
     def list_() -> None:
         """List the releases of all stacks, and how many Clusters use each."""
@@ -43,6 +47,8 @@ def register(stack: CommandGroup, connect: Connect) -> None:
         """
         run(_upgrade(connect(), cluster, namespace, target, yes=yes))
 
+
+def _add_viewing(stack: CommandGroup, connect: Connect) -> None:
     @stack.command()
     @_CLUSTER
     @_NAMESPACE

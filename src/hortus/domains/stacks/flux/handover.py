@@ -3,8 +3,8 @@
 Objects it owns: HelmReleases, OCIRepositories and Secrets with the label fleet.hortus.dev/flux in the Cluster's
 namespace; the namespaces of helm's records inside the cluster. It never has Flux uninstall a chart: a HelmRelease is
 suspended before it is deleted, so that helm-controller leaves the objects alone (fluxcd/helm-controller,
-`internal/controller/helmrelease_controller.go`), and those that no chart has any more are deleted by the ClusterAddon's
-own list.
+`internal/controller/helmrelease_controller.go`). Objects that no chart has any more are deleted by the list of the
+ClusterAddon.
 
 A chart is noted in an annotation before its HelmRelease is created, so a process that is killed leaves nothing unknown.
 """
@@ -42,7 +42,9 @@ from hortus.domains.stacks.flux.objects import (
     state_of,
     storage_namespace,
 )
+from hortus.domains.stacks.flux.ownership import take_fields
 from hortus.domains.stacks.flux.registry import ChartAccess, ChartRegistry
+from hortus.domains.stacks.names import FIELD_MANAGER
 from hortus.domains.stacks.types import CLUSTER_ADDONS, ClusterAddon
 from hortus.engine import Cache, Change, Source, Trigger, Watch, metadata_of
 from hortus.engine.apply import Applier
@@ -69,7 +71,7 @@ class FluxStanding(NamedTuple):
     intact: bool
     """False where an object is missing, or was changed by somebody else."""
     problem: str
-    """The reports of those that are not ready; empty where all are."""
+    """The reports of HelmReleases that are not ready; empty where all are."""
 
 
 class FluxCaches(NamedTuple):
@@ -191,6 +193,14 @@ class FluxHandover:
     async def take_back(self, context: AddonContext) -> None:
         """Take all charts back. Raises ConditionError until Flux has released them."""
         await self.release(context, handed(context.object) or ())
+        async with workload_errors(context):
+            await take_fields(
+                context.client,
+                context.kinds,
+                context.object.status.resources,
+                namespace=RELEASE.namespace,
+                manager=FIELD_MANAGER,
+            )
         at = str(context.cluster.key)
         for resource, cache in ((REPOSITORIES, self._caches.repositories), (SECRETS, self._caches.secrets)):
             for obj in cache.by(CLUSTER_INDEX, at):

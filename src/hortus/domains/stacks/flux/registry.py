@@ -22,9 +22,9 @@ from aiohttp import hdrs, web
 from hortus.domains.stacks.addons.config import AddonConfigError
 from hortus.domains.stacks.addons.rendering import AddonReleases, AddonRendering, ArchiveInvalid
 from hortus.domains.stacks.flux.artifacts import ChartBundle, ChartBundles
-from hortus.domains.stacks.hooks.certificates import ServingPair
 from hortus.domains.stacks.names import BadName, parse_tag
 from hortus.domains.stacks.releases.errors import ReleaseError
+from hortus.engine.serving import ServingPair
 from hortus.kube import Secret
 from hortus.render.helm import ChartError
 from hortus.render.oci import OCI_MANIFEST

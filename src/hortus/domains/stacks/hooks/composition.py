@@ -7,21 +7,18 @@ from typing import Final
 
 from hortus.domains.stacks.addons.rendering import AddonReleases
 from hortus.domains.stacks.flux.registry import ChartRegistry
-from hortus.domains.stacks.hooks.certificates import SECRET
 from hortus.domains.stacks.hooks.handling import HookHandler
-from hortus.domains.stacks.hooks.registration import HookEndpoint, HookRegistration, following
+from hortus.domains.stacks.hooks.registration import MANAGER, extension_trust
 from hortus.domains.stacks.hooks.settings import HookSettings
-from hortus.domains.stacks.serving import HttpsServer, add_mounted, is_mounted
-from hortus.engine import Change, Every, Manager, Watch
+from hortus.engine import Manager
 from hortus.engine.health import Address, parse_address
-from hortus.engine.kubeconfigs import SECRETS
+from hortus.engine.serving import CertificateKeeper, HttpsServer, ServingEndpoint, add_served
 from hortus.kube import Client
-from hortus.kube.objects import Object, ObjectKey
+from hortus.kube.objects import ObjectKey
 
 NAME: Final = "clusterstack-hooks"
 """The controller's name in metrics and logs."""
-_LOOK: Final = 3600.0
-"""Seconds between two looks at the certificate: before the first there is no Secret that a watch could show."""
+SECRET: Final = "hortus-stacks-hooks"  # noqa: S105 - the name of an object
 
 
 def add_hooks(
@@ -31,38 +28,31 @@ def add_hooks(
     releases: AddonReleases,
     address: Address,
     folder: Path,
-    endpoint: HookEndpoint,
+    endpoint: ServingEndpoint,
     config: str,
     namespace: str,
     charts: ChartRegistry | None = None,
 ) -> HttpsServer:
     """Add the server, and the controller of its certificate unless `folder` holds one."""
     server = hook_server(address, HookHandler(client, releases=releases, clock=manager.clock), charts)
-    if is_mounted(folder):
-        add_mounted(manager, "runtime hooks", server, folder)
-        return server
-    manager.add("runtime hooks", server.run, leader_only=False)
-    secret = manager.cache(SECRETS, namespace=namespace, fields=f"metadata.name={SECRET}")
-    registration = HookRegistration(client, endpoint=endpoint, config=config, namespace=namespace, clock=manager.clock)
-    show = following(server.identify)
-
-    def changed(change: Change) -> None:
-        show(change.new)
-
-    def to_key(found: Object) -> list[ObjectKey]:
-        return [registration.key]
-
-    secret.subscribe(changed)
-    manager.controller(NAME, registration, sources=[Watch(secret, to=to_key), Every(_LOOK, lambda: [registration.key])])
+    keeper = CertificateKeeper(
+        client,
+        key=ObjectKey(namespace, SECRET),
+        names=endpoint.names(),
+        trust=extension_trust(client, config=config, endpoint=endpoint),
+        field_manager=MANAGER,
+        clock=manager.clock,
+    )
+    add_served(manager, server, name=NAME, folder=folder, keeper=keeper)
     return server
 
 
 def hook_server(address: Address, handler: HookHandler, charts: ChartRegistry | None = None) -> HttpsServer:
     """The server of the hooks, and of `charts` for Flux."""
     if charts is None:
-        return HttpsServer("runtime hooks", address, handler.routes)
+        return HttpsServer("runtime-hooks", address, handler.routes)
     reads = {"/v2{rest:.*}": charts.answer}
-    return HttpsServer("runtime hooks", address, handler.routes, reads=reads, shown=charts.identify)
+    return HttpsServer("runtime-hooks", address, handler.routes, reads=reads, shown=charts.identify)
 
 
 def add_configured(
@@ -89,6 +79,6 @@ def add_configured(
         )
 
 
-def endpoint_of(settings: HookSettings) -> HookEndpoint:
+def endpoint_of(settings: HookSettings) -> ServingEndpoint:
     """The place at which the server is reached."""
-    return HookEndpoint(settings.url, settings.service, settings.namespace)
+    return ServingEndpoint(settings.url, settings.service, settings.namespace)

@@ -42,7 +42,7 @@ Decide = Callable[[ClusterAddon, CapiCluster], Awaitable[HookDecision]]
 
 
 class HookHandler:
-    """Answers the calls of Cluster API. Answers are documents, whatever has happened."""
+    """Answers the calls of Cluster API. An answer is always a document, also after a failure."""
 
     def __init__(self, client: Client, *, releases: AddonReleases, clock: Clock) -> None:
         self._client = client

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from hortus.domains.stacks.announced import AnnouncedProblems
 from hortus.domains.stacks.conditions import Severity
 from hortus.domains.stacks.context import ConditionError, StackContext, StackController
 from hortus.domains.stacks.names import BadName, ReleaseName, parse_tag
@@ -26,10 +27,10 @@ from hortus.domains.stacks.types import (
     OpenStackNodeImage,
     OpenStackNodeImageRelease,
 )
-from hortus.engine import NORMAL, Actor, Cache, Steps, TypedCache, Wiring
+from hortus.engine import NORMAL, Actor, Cache, Result, Steps, TypedCache, Wiring
 from hortus.engine.owners import owner_reference
 from hortus.kube import PatchKind
-from hortus.kube.errors import AlreadyExists, KubeError
+from hortus.kube.errors import AlreadyExists, Conflict, KubeError
 from hortus.kube.objects import Object, ObjectKey
 
 ASSETS_AGAIN: Final = 60.0
@@ -54,10 +55,15 @@ class OpenStackReleaseController(StackController[StackReleaseContext]):
         super().__init__(wiring)
         self._images = TypedCache(OpenStackNodeImageRelease, images)
         self._library = library
+        self._announced = AnnouncedProblems()
         self._images.add_index(OWNER_INDEX, lambda one: [str(key) for key in releases_of(one)])
 
     def make_context(self, raw: Object) -> StackReleaseContext:
         return StackReleaseContext(self.wiring, raw)
+
+    async def gone(self, key: ObjectKey) -> Result | None:
+        self._announced.forget(key)
+        return None
 
     def steps(self, context: StackReleaseContext) -> Steps:
         return (self._read_images, self._provide, self._observe)
@@ -91,6 +97,7 @@ class OpenStackReleaseController(StackController[StackReleaseContext]):
         return {object_name(name, image, release.versions.node_image): image for image in images}
 
     async def _provide(self, context: StackReleaseContext) -> None:
+        differing = []
         for name, image in context.wanted.items():
             live = self._images.get(ObjectKey(context.key.namespace, name))
             try:
@@ -98,13 +105,16 @@ class OpenStackReleaseController(StackController[StackReleaseContext]):
                     await self._create(context, name, image)
                 elif not self._is_owned(context, live):
                     await self._own(context, live)
+            except Conflict:
+                raise
             except KubeError as error:
                 created = live is None
                 event = ImageEvent.RELEASE_NOT_CREATED if created else ImageEvent.RELEASE_NOT_UPDATED
                 context.warn(event, f"OpenStackNodeImageRelease {name}: {error}")
                 raise
             if live is not None and (problem := self._difference(context, live, image)):
-                context.warn(ImageEvent.RELEASE_NOT_UPDATED, problem)
+                differing.append(problem)
+        self._announced.warn(context, ImageEvent.RELEASE_NOT_UPDATED, differing)
 
     async def _observe(self, context: StackReleaseContext) -> None:
         owned = {one.metadata.name: one for one in self._images.by(OWNER_INDEX, str(context.key))}
@@ -155,8 +165,8 @@ class OpenStackReleaseController(StackController[StackReleaseContext]):
         added: Object = {"op": "add", "path": f"{path}/-", "value": self._reference(context)}
         if not references:
             added = {"op": "add", "path": path, "value": [self._reference(context)]}
-        # The test makes a patch of what changed meanwhile a conflict, which is tried again.
-        unchanged = {"op": "test", "path": "/metadata/resourceVersion", "value": live.metadata.resource_version}
+        # A patch of an object that changed meanwhile is a conflict by its version; a failed "test" would be Invalid.
+        unchanged = {"op": "replace", "path": "/metadata/resourceVersion", "value": live.metadata.resource_version}
         made = await self.wiring.client.patch(
             OPENSTACK_NODE_IMAGES,
             live.metadata.name,

@@ -16,6 +16,7 @@ from hortus.domains.stacks.addons.expressions import NotYet, compiled
 from hortus.domains.stacks.addons.values import ValuesError, check_values_template
 from hortus.domains.stacks.names import BadName, ReleaseName, parse_dot, parse_minor, parse_tag
 from hortus.domains.stacks.publishing.building import CLASS_FOLDER, STAGES_FILE
+from hortus.domains.stacks.publishing.contents import check_guarantees
 from hortus.domains.stacks.publishing.errors import BadStack
 from hortus.domains.stacks.publishing.hashes import ADDON_FOLDER, HASHES_FILE, VALUES_FILE, StackHashes, read_hashes
 from hortus.domains.stacks.publishing.stages import ACTIONS, HOOKS, read_stages
@@ -111,6 +112,7 @@ class _Check:
         stem = f"{self.name.stem}-{CLASS_FOLDER}"
         file = f"{stem}-{versions.cluster_stack}.tgz"
         chart = _chart(self._file(file), file)
+        check_guarantees(chart, file)
         found = self._render(chart, file, release=self.name.stem, kubernetes="")
         if found is None:
             return

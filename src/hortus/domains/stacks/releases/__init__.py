@@ -21,13 +21,14 @@ from hortus.domains.stacks.releases.errors import (
     SourceFailed,
     SourceUnusable,
 )
-from hortus.domains.stacks.releases.library import Library, LocalLibrary, ReleaseListing, RemoteLibrary
+from hortus.domains.stacks.releases.library import LIST_AGE, Library, LocalLibrary, ReleaseListing, RemoteLibrary
 from hortus.domains.stacks.releases.metadata import ReleaseVersions
 from hortus.domains.stacks.releases.release import StackRelease
 from hortus.domains.stacks.releases.sources import GitHubSource, OciSource, PublishedTag, ReleaseSource
 from hortus.domains.stacks.releases.stores import ReleaseCache, ReleaseFolder
 
 __all__ = [
+    "LIST_AGE",
     "BadRelease",
     "GitHubSource",
     "Library",

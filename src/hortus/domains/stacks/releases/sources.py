@@ -34,7 +34,7 @@ class PublishedTag(NamedTuple):
 
 
 class RemoteRelease(NamedTuple):
-    """A release at its source. `fingerprint` differs when its files differ; `assets` are those that are used."""
+    """A release at its source. `fingerprint` differs when its files differ; `assets` are the files that are used."""
 
     fingerprint: str
     assets: Sequence[RemoteAsset]
