@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hortus.domains import Domain, LocalSetup, RbacRules
+from hortus.domains import Domain, LocalSetup, RbacRules, RivalLease, ValidatingWebhook
 
 if TYPE_CHECKING:
     from hortus.domains import ProcessContext
@@ -34,6 +34,11 @@ class _Agents(Domain):
 
         return (AGENT_PLACEMENTS,)
 
+    def rivals(self) -> Sequence[RivalLease]:
+        from hortus.domains.agents.names import OPERATOR_LEASE
+
+        return (RivalLease(OPERATOR_LEASE, ("agents",)),)
+
     def change_kinds(self) -> Sequence[ChangeKind]:
         from hortus.domains.agents.fleet.changes import CHANGE_KIND
 
@@ -45,6 +50,11 @@ class _Agents(Domain):
 
         settings.fleet_settings(values)
         operating_settings(values)
+
+    def webhooks(self) -> Sequence[ValidatingWebhook]:
+        from hortus.domains.agents.validation.registration import AGENT_WEBHOOKS
+
+        return AGENT_WEBHOOKS
 
     def flags(self) -> Sequence[Flag]:
         from hortus.domains.agents.operating.settings import OPERATING_FLAGS

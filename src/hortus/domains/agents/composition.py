@@ -7,10 +7,12 @@ from hortus.domains.agents.fleet.composition import add_fleet
 from hortus.domains.agents.operating.composition import add_agents
 from hortus.domains.agents.operating.settings import operating_settings
 from hortus.domains.agents.settings import fleet_settings
+from hortus.domains.agents.validation.reviews import add_reviews
 
 
 def add_to(process: ProcessContext) -> None:
     """Add the controllers to a process. Raises FlagError."""
+    add_reviews(process.webhooks)
     add_agents(
         process.manager,
         client=process.client,

@@ -13,6 +13,7 @@ import msgspec
 from hortus.domains.agents.names import FLEET_GROUP
 from hortus.domains.agents.types import InstanaAgent, InstanaAgentRemote
 from hortus.kube import yaml
+from hortus.schema import ObjectMeta
 
 OPTIONS_ANNOTATION: Final = f"{FLEET_GROUP}/agent-options"
 CONFIG_LABEL: Final = "instana.io/agent-config"
@@ -59,6 +60,32 @@ class SensorNetwork(_Options, frozen=True):
     proxy, of etcd and of DNS are always among them."""
 
 
+class IssuerReference(_Options, frozen=True):
+    """An issuer of cert-manager."""
+
+    name: str
+    """Its name."""
+    kind: str = "Issuer"
+    """Its kind: Issuer, ClusterIssuer, or that of another program's."""
+    group: str = "cert-manager.io"
+    """The API group of the kind."""
+
+
+class AgentCertificate(_Options, frozen=True):
+    """A certificate for the agent that the cluster issues and renews, by one of two ways."""
+
+    issuer: IssuerReference | None = None
+    """cert-manager issues it."""
+    openshift: bool = False
+    """The service CA of OpenShift issues it."""
+    dns_names: tuple[str, ...] = ()
+    """Names besides those of the agent's Services."""
+    duration: str = ""
+    """The time for which it is valid, such as 2160h; empty: the issuer's."""
+    renew_before: str = ""
+    """The time before its end at which it is renewed."""
+
+
 class InstanaOptions(_Options, frozen=True):
     """Options of one agent."""
 
@@ -83,6 +110,11 @@ class InstanaOptions(_Options, frozen=True):
     restart_on_change: bool = False
     """Replace the pods when a key, a download key or the certificate changes, at the pace of the update strategy."""
 
+    certificate: AgentCertificate | None = None
+    """A certificate that cert-manager or OpenShift issues."""
+    runtime_status: bool = False
+    """Ask agents for their status pages through the API server, and report the answers as a condition."""
+
 
 NO_OPTIONS: Final = InstanaOptions()
 _OF_CLUSTERS: Final = ("download_cache", "zone_label", "sensor_network")
@@ -91,20 +123,39 @@ _OF_CLUSTERS: Final = ("download_cache", "zone_label", "sensor_network")
 
 def options_of(agent: InstanaAgent | InstanaAgentRemote) -> InstanaOptions:
     """The options of a CR; none without the annotation. Raises UnusableOptions."""
-    written = agent.metadata.annotations.get(OPTIONS_ANNOTATION)
+    owner = f"{agent.FACTS.name} {agent.metadata.namespace}/{agent.metadata.name}"
+    return read_options(agent.metadata, owner, is_remote=isinstance(agent, InstanaAgentRemote))
+
+
+def read_options(metadata: ObjectMeta, owner: str, *, is_remote: bool = False) -> InstanaOptions:
+    """The options in the annotation of an object that messages call `owner`. Raises UnusableOptions."""
+    written = metadata.annotations.get(OPTIONS_ANNOTATION)
     if written is None:
         return NO_OPTIONS
-    where = f"annotation {OPTIONS_ANNOTATION} of {agent.FACTS.name} {agent.metadata.namespace}/{agent.metadata.name}"
+    where = f"annotation {OPTIONS_ANNOTATION} of {owner}"
     try:
         loaded = yaml.load(written)
         found = msgspec.convert({} if loaded is None else loaded, InstanaOptions)
     except (yaml.YamlError, msgspec.ValidationError) as error:
         raise UnusableOptions(f"{where}: {error}; {_PAGE}") from None
-    if isinstance(agent, InstanaAgentRemote):
-        for name in _OF_CLUSTERS:
-            if getattr(found, name) != getattr(NO_OPTIONS, name):
-                field = next(each.encode_name for each in msgspec.structs.fields(found) if each.name == name)
-                raise UnusableOptions(f"{where}: {field} is for an InstanaAgent: remove it; {_PAGE}")
+    for name in _OF_CLUSTERS if is_remote else ():
+        if getattr(found, name) != getattr(NO_OPTIONS, name):
+            field = next(each.encode_name for each in msgspec.structs.fields(found) if each.name == name)
+            raise UnusableOptions(f"{where}: {field} is for an InstanaAgent: remove it; {_PAGE}")
     if found.download_cache.folder and found.download_cache.claim:
         raise UnusableOptions(f"{where}: downloadCache has a folder and a claim: keep one of them")
+    if found.certificate is not None:
+        _check_certificate(found.certificate, where, is_remote=is_remote)
     return found
+
+
+def _check_certificate(certificate: AgentCertificate, where: str, *, is_remote: bool) -> None:
+    """Raises UnusableOptions."""
+    if (certificate.issuer is not None) is certificate.openshift:
+        raise UnusableOptions(f"{where}: certificate needs either issuer or openshift: true; {_PAGE}")
+    if certificate.openshift and is_remote:
+        raise UnusableOptions(f"{where}: certificate.openshift needs a Service, which a Remote has not: name an issuer")
+    if certificate.openshift and certificate != AgentCertificate(openshift=True):
+        raise UnusableOptions(
+            f"{where}: certificate: OpenShift chooses names and duration itself: remove dnsNames, duration, renewBefore"
+        )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hortus.domains.agents.names import GROUP
+from hortus.domains.agents.names import CERTIFICATES, GROUP
 from hortus.domains.agents.types import (
     AGENT_CONFIGURATIONS,
     AGENT_PLACEMENTS,
@@ -24,14 +24,25 @@ _PLURALS: Final = (INSTANA_AGENTS.plural, INSTANA_AGENTS_REMOTE.plural)
 
 CONTROL: Final = (
     Permission(GROUP, _PLURALS, (*_READ, "patch"), "follows agents and holds their deletion"),
-    Permission(GROUP, tuple(f"{name}/status" for name in _PLURALS), ("get", "patch"), "reports the state of agents"),
+    Permission(GROUP, tuple(f"{name}/status" for name in _PLURALS), ("patch",), "reports the state of agents"),
     Permission("", ("configmaps", "secrets", "serviceaccounts", "services"), _KEEP, "keeps the objects of agents"),
     Permission("apps", ("daemonsets", "deployments"), _KEEP, "keeps the workloads of agents"),
     Permission("policy", ("poddisruptionbudgets",), _KEEP, "keeps replicas of the sensor"),
     Permission("", ("pods",), ("list", "patch"), "hands the pods of agents of 2.0 to their new DaemonSet"),
     Permission("networking.k8s.io", ("networkpolicies",), _KEEP, "shields the sensor, where options ask for it"),
+    Permission(
+        CERTIFICATES.group,
+        (CERTIFICATES.plural,),
+        ("get", "create", "patch", "delete"),
+        "has cert-manager issue certificates of agents, where options ask for it",
+    ),
 )
 """In the watched namespace."""
+
+PAGES: Final = (
+    Permission("", ("pods/proxy",), ("get",), "reads the status pages of agents, where options ask for it"),
+)
+"""For the option `runtimeStatus` alone: a page of any pod can be read with it, so no role has it by itself."""
 
 _ROLES: Final = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
 _WORKLOAD: Final = (
@@ -86,13 +97,11 @@ WIDE: Final = (
 _CONFIGURATIONS: Final = AGENT_CONFIGURATIONS.plural
 _PLACEMENTS: Final = AGENT_PLACEMENTS.plural
 FLEET: Final = (
-    Permission(
-        AGENT_CONFIGURATIONS.group, (_CONFIGURATIONS,), ("list", "watch", "patch"), "follows configurations of agents"
-    ),
+    Permission(AGENT_CONFIGURATIONS.group, (_CONFIGURATIONS,), (*_READ, "patch"), "follows configurations of agents"),
     Permission(
         AGENT_PLACEMENTS.group,
         (_PLACEMENTS,),
-        ("list", "watch", "create", "patch", "delete"),
+        _KEEP,
         "keeps an AgentPlacement for each cluster with an agent",
     ),
     Permission(

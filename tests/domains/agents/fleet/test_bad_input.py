@@ -10,6 +10,7 @@ from tests.domains.agents.fleet.world import (
     HOME,
     NAMESPACES,
     AgentWorld,
+    clusters,
     is_running,
     message,
     ready,
@@ -19,9 +20,11 @@ from hortus.domains.agents.types import AGENT_CONFIGURATIONS, AGENT_PLACEMENTS, 
 from hortus.domains.inventory.types import CLUSTER_PROFILES
 from hortus.engine.kubeconfigs import SECRETS
 from hortus.engine.leftovers.types import LEFTOVERS
-from hortus.kube.objects import Object
+from hortus.kube.objects import Object, Resource
 from hortus.testing.clusters import install
 from hortus.testing.waiting import wait_gone
+
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +69,7 @@ async def test_a_cluster_without_the_fact_that_an_expression_needs_fails_alone(h
         await here.placement("one", is_running)
         failed = await here.placement("two", lambda obj: ready(obj) == ("False", "RenderFailed"))
         assert "no such key: team" in message(failed)
-        fleet = await here.configuration(lambda obj: obj["status"]["clusters"]["failed"] == 1)
+        fleet = await here.configuration(lambda obj: clusters(obj).get("failed") == 1)
         assert ready(fleet)[1] == "ClustersFailed" and "1 failed, first two" in message(fleet)
         await here.label("two", team="b")
         await here.run_pods("two")
@@ -153,6 +156,22 @@ async def test_an_object_that_a_cluster_refuses_is_named_and_the_others_go_on(he
         await here.placement("two", is_running)
 
 
+async def test_an_object_that_finalizers_hold_is_named_with_a_reason_of_its_own(here: AgentWorld) -> None:
+    await here.keys()
+    await here.member("one")
+    await here.configure()
+    held = f"{AGENT}-namespaces"
+    async with here.controllers(), here.inside("one") as client:
+        await here.run_pods("one")
+        before = await here.placement("one", is_running)
+        await client.patch(CONFIG_MAPS, held, {"metadata": {"finalizers": ["example.org/hold"]}}, AGENT)
+        await client.delete(CONFIG_MAPS, held, AGENT)
+        await here.keys(key="another-key")
+        found = await here.placement("one", lambda obj: ready(obj) == ("Unknown", "ObjectsBeingDeleted"))
+        assert held in message(found)
+        assert found["status"]["version"] == before["status"]["version"]
+
+
 async def test_a_cluster_that_is_gone_ends_its_placement_with_a_record(here: AgentWorld) -> None:
     await here.keys()
     await here.member("one")
@@ -165,7 +184,7 @@ async def test_a_cluster_that_is_gone_ends_its_placement_with_a_record(here: Age
         (left,) = (await here.client.list(LEFTOVERS, FLEET)).items
         assert left["spec"]["reason"] == "ClusterGone"
         assert f"DaemonSet {AGENT}/{AGENT}" in {item["what"] for item in left["spec"]["items"]}
-        await here.configuration(lambda obj: obj["status"]["clusters"]["selected"] == 0)
+        await here.configuration(lambda obj: clusters(obj).get("selected") == 0)
 
 
 async def test_a_cluster_that_does_not_answer_is_released_after_its_time(here: AgentWorld) -> None:
@@ -176,8 +195,10 @@ async def test_a_cluster_that_does_not_answer_is_released_after_its_time(here: A
     async with here.controllers():
         await here.run_pods("one")
         await here.placement("one", is_running)
-        await here.client.delete(SECRETS, "kubeconfig-one", HOME)
-        await here.client.delete(AGENT_CONFIGURATIONS, "fleet", FLEET)
+    # Between two processes: of two watches of one, that of AgentConfigurations may be the faster.
+    await here.client.delete(SECRETS, "kubeconfig-one", HOME)
+    await here.client.delete(AGENT_CONFIGURATIONS, "fleet", FLEET)
+    async with here.controllers():
         await wait_gone(here.client, AGENT_CONFIGURATIONS, "fleet", FLEET)
         (left,) = (await here.client.list(LEFTOVERS, FLEET)).items
         assert left["spec"]["reason"] == "ClusterUnreachable"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -20,7 +21,8 @@ from hortus.domains.agents.fleet.selection import (
     selected,
     winner,
 )
-from hortus.domains.agents.fleet.versions import secret_names, version_of
+from hortus.domains.agents.fleet.versions import secret_names
+from hortus.domains.agents.fleet.versions import version_of as version_of_operator
 from hortus.domains.agents.types import AgentConfiguration, AgentPlacement
 from hortus.domains.inventory.types import ClusterProfile
 
@@ -95,7 +97,10 @@ def test_a_placement_has_the_same_name_whichever_configuration_counts() -> None:
     assert one["spec"] != other["spec"]
 
 
-def test_a_version_is_of_template_expression_and_secrets_and_of_nothing_else() -> None:
+version_of = partial(version_of_operator, operator_version="v1")
+
+
+def test_a_version_is_of_template_expression_secrets_and_operator_and_of_nothing_else() -> None:
     base = configuration(template={"agent": {**ENDPOINT, "keysSecret": "k"}})
     known = version_of(base, {"k": {"key": "1"}})
     same = configuration(
@@ -110,8 +115,9 @@ def test_a_version_is_of_template_expression_and_secrets_and_of_nothing_else() -
         version_of(base, {"k": {"key": "1", "downloadKey": "1"}}),
         version_of(configuration(template={"agent": ENDPOINT}), {}),
         version_of(configuration(template={"agent": {**ENDPOINT, "keysSecret": "k"}}, perCluster="{}"), {}),
+        version_of(base, {"k": {"key": "1"}}, operator_version="v2"),
     ]
-    assert len({known, *others}) == 5
+    assert len({known, *others}) == 6
 
 
 def test_the_secrets_that_are_distributed_are_those_of_the_template_without_the_local_ones() -> None:

@@ -36,7 +36,7 @@ FLEET, HOME, AGENT = "fleet", "kcp-system", "instana-agent"
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet")
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
-PATIENCE = 20.0
+PATIENCE = 60.0
 _numbers = itertools.count(1)
 
 
@@ -82,6 +82,7 @@ class AgentWorld:
         self.clock: Clock = SystemClock()
         self.gate: Callable[[Manager], RolloutGate] | None = None
         self.detach_after = 3600.0
+        self.operator_version = "v2.2.15"
 
     @asynccontextmanager
     async def controllers(self) -> AsyncIterator[Manager]:
@@ -109,7 +110,7 @@ class AgentWorld:
                     detach_after=self.detach_after,
                     report_period=0.05,
                     fleet_period=0.05,
-                    operator_version="v2.2.15",
+                    operator_version=self.operator_version,
                 ),
             )
             async with manager.running():
@@ -252,6 +253,17 @@ class AgentWorld:
     async def placed(self) -> set[str]:
         """The clusters that have an AgentPlacement."""
         return {one["spec"]["cluster"] for one in (await self.client.list(AGENT_PLACEMENTS, FLEET)).items}
+
+
+def clusters(obj: Object) -> dict[str, int]:
+    """The numbers of clusters in a status; empty while there is none."""
+    found: dict[str, int] = (obj.get("status") or {}).get("clusters") or {}
+    return found
+
+
+def version(obj: Object) -> str:
+    """The version that a cluster has; empty while there is no status."""
+    return str((obj.get("status") or {}).get("version", ""))
 
 
 def ready(obj: Object) -> tuple[str, str]:

@@ -154,7 +154,7 @@ async def test_the_helm_based_operator_is_followed_without_an_interruption(here:
 
         await here.ready(DAEMON_SETS, HOME)
         await here.ready(DEPLOYMENTS, f"{HOME}-k8sensor")
-        await here.until(lambda obj: obj["metadata"]["finalizers"] == ["v3.agent.instana.io/finalizer"])
+        await here.until(lambda obj: obj["metadata"].get("finalizers") == ["v3.agent.instana.io/finalizer"])
         assert await here.get(SECRETS, f"sh.helm.release.v1.{HOME}.v1") is None
         assert await here.get(CONFIG_MAPS, HOME) is None
         assert await here.get(CONFIG_MAPS, "kept") is not None

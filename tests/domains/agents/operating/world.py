@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import itertools
 from collections.abc import AsyncIterator, Callable
@@ -57,7 +56,6 @@ class AgentsWorld:
         self.clock: Clock = SystemClock()
         self.settings = OperatingSettings(operator_version=VERSION)
         self.manager: Manager | None = None
-        self.test_task = asyncio.current_task()
 
     @asynccontextmanager
     async def controllers(self, client: Client | None = None) -> AsyncIterator[Manager]:

@@ -10,6 +10,7 @@ import pytest
 from tests.render.oracles import find_helm
 
 from hortus.domains.agents.packaging.chart import forms
+from hortus.domains.agents.packaging.webhooks import CONFIGURATION, webhook_arguments
 from hortus.domains.agents.types import InstanaAgent, InstanaAgentRemote
 from hortus.engine import copy_of
 from hortus.kube import yaml
@@ -56,6 +57,7 @@ CHOICES: dict[str, dict[str, Any]] = {
     "keyed": KEYED,
     "everything": EVERYTHING,
     "operator alone": {"createAgent": False, "uninstall": {"enabled": False}},
+    "webhook": {"webhooks": {"agents": True}, "controllerManager": {"extraArgs": ["--zap-log-level=debug"]}},
 }
 
 
@@ -151,3 +153,21 @@ def test_a_deletion_of_the_release_first_removes_the_agents() -> None:
     (container,) = hooks[-1]["spec"]["template"]["spec"]["containers"]
     assert container["args"] == ["agent", "remove", "--all", "--yes", "--namespace=monitoring", "--timeout=5m"]
     assert {obj["metadata"]["annotations"]["helm.sh/hook"] for obj in hooks} == {"pre-delete"}
+
+
+def test_the_webhook_is_there_where_values_ask_for_it() -> None:
+    def found(values: dict[str, Any]) -> tuple[list[str], dict[str, Object]]:
+        objects = rendered(values)
+        (operator,) = (obj for obj in objects if obj["kind"] == "Deployment")
+        (container,) = operator["spec"]["template"]["spec"]["containers"]
+        return container["args"], {obj["kind"]: obj for obj in objects if obj["metadata"]["name"] == CONFIGURATION}
+
+    plain, none = found(KEYED)
+    assert none == {}
+    more = {"webhooks": {"agents": True}, "controllerManager": {"extraArgs": ["--zap-log-level=debug"]}}
+    args, objects = found(KEYED | more)
+    assert args == [*plain, *webhook_arguments("monitoring"), "--zap-log-level=debug"]
+    assert sorted(objects) == ["ClusterRole", "ClusterRoleBinding", "Service", "ValidatingWebhookConfiguration"]
+    webhooks = objects["ValidatingWebhookConfiguration"]["webhooks"]
+    assert {one["failurePolicy"] for one in webhooks} == {"Ignore"}
+    assert {one["clientConfig"]["service"]["namespace"] for one in webhooks} == {"monitoring"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hortus.cli.flags import FLAGS
+from hortus.domains.agents import DOMAIN
 from hortus.domains.agents.packaging.bundle import bundle_files, service_version
 from hortus.domains.agents.packaging.operator import (
     ARGUMENTS,
@@ -96,3 +97,10 @@ async def test_removal_waits_for_finalizers_and_names_what_is_left() -> None:
         await client.patch(INSTANA_AGENTS, "held", {"metadata": {"finalizers": None}}, "default")
         await wait_gone(client, INSTANA_AGENTS, "held", "default")
         assert await remove_agents(client, (), "default", clock=clock, patience=0.0, pause=0.01) == []
+
+
+def test_the_operator_may_hold_the_lease_of_the_go_operator_in_any_namespace() -> None:
+    (lease,) = DOMAIN.rivals()
+    rule = next(rule for rule in cluster_rules() if rule.get("resources") == ["leases"])
+    assert rule["resourceNames"] == [lease.name]
+    assert set(rule["verbs"]) == {"get", "list", "update", "watch"}

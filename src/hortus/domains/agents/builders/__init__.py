@@ -12,6 +12,7 @@ mistaken, `docs/agents/objects.md` says what differs and when. Callers read the 
 - `service_of`, `targets_of`: etcd's metrics endpoints, out of Services, EndpointSlices and Endpoints of kube-system.
 - `daemon_set_names`, `workload_name`: the names that those facts are for.
 - `options_of`: options beyond the Go operator's, which say what further facts are needed.
+- `missing_certificate`: the reason for which an issued certificate is not there; `issued_secret`: its Secret.
 - `common_labels`, `owner_of`: metadata for further objects of an agent.
 """
 
@@ -19,8 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hortus.domains.agents.builders import additions, names, rbac, secrets, sensor, services
+from hortus.domains.agents.builders import additions, certificates, names, rbac, secrets, sensor, services
 from hortus.domains.agents.builders import remote as remotes
+from hortus.domains.agents.builders.certificates import missing as missing_certificate
 from hortus.domains.agents.builders.configuration import namespace_labels
 from hortus.domains.agents.builders.daemonset import daemon_set_names, daemon_sets
 from hortus.domains.agents.builders.etcd import (
@@ -42,6 +44,7 @@ from hortus.domains.agents.builders.facts import (
     persists_id,
 )
 from hortus.domains.agents.builders.metadata import AGENT, common_labels, namespaced, owner_of
+from hortus.domains.agents.builders.names import issued_secret
 from hortus.domains.agents.options import UnusableOptions, options_of
 from hortus.domains.agents.types import InstanaAgent, InstanaAgentRemote
 from hortus.kube.objects import Object
@@ -63,6 +66,8 @@ __all__ = [
     "etcd_copies",
     "is_copy",
     "is_corrected",
+    "issued_secret",
+    "missing_certificate",
     "options_of",
     "owner_of",
     "persists_id",
@@ -94,6 +99,7 @@ def build_agent(agent: InstanaAgent, facts: InstanaFacts) -> tuple[Object, ...]:
             _namespaces_map(agent, facts),
             *sensor.deployments(agent, facts),
             additions.network_policy(agent, facts),
+            certificates.certificate(agent, facts),
         ]
     )
 
@@ -112,6 +118,7 @@ def build_remote(remote: InstanaAgentRemote, facts: InstanaFacts) -> tuple[Objec
             secrets.tls_secret(remote, facts),
             rbac.remote_account(remote, facts),
             secrets.keys_secret(remote, facts),
+            certificates.certificate(remote, facts),
         ]
     )
 

@@ -76,11 +76,12 @@ def with_storage(pod: _Pod, options: InstanaOptions) -> _Pod:
 def zones_of(agent: InstanaAgent, facts: InstanaFacts) -> tuple[InstanaZone, ...]:
     """The zones of the CR, else one for each value of the label of nodes that the options name.
 
-    Values that give the same name, such as `A` and `a`, are one zone. Its pods keep the placement of the agent's.
+    Of zones with one name the last counts: two would be one DaemonSet whose pods each reconcile replaces. Values of the
+    label that give the same name, such as `A` and `a`, are one zone. Its pods keep the placement of the agent's.
     """
     label = facts.options.zone_label
     if agent.spec.zones or not label:
-        return agent.spec.zones
+        return tuple({zone.name: zone for zone in agent.spec.zones}.values())
     groups: dict[str, list[str]] = {}
     for value in sorted(set(facts.node_zones)):
         name = _NOT_IN_NAMES.sub("-", value.lower()).strip("-") if value else UNZONED

@@ -31,7 +31,7 @@ def daemon_sets(agent: InstanaAgent, facts: InstanaFacts) -> list[Object]:
 
 def daemon_set_names(agent: InstanaAgent) -> tuple[str, ...]:
     """Names of the DaemonSets that the CR asks for, of which the facts depend on live ones."""
-    return tuple(_name(agent, zone) for zone in agent.spec.zones) or (agent.metadata.name,)
+    return tuple(dict.fromkeys(_name(agent, zone) for zone in agent.spec.zones)) or (agent.metadata.name,)
 
 
 def has_key(agent: InstanaAgent) -> bool:

@@ -53,18 +53,8 @@ def by_name(variables: Iterable[Object]) -> Variables:
     for variable in variables:
         match variable:
             case {"name": str(name)}:
-                found[name] = _held(variable)
+                found[name] = variable
     return found
-
-
-def _held(variable: Object) -> Object:
-    """A variable as API servers hold it: references to fields are atomic, so a default in one would be a difference."""
-    match variable:
-        case {"valueFrom": {"fieldRef": dict(reference)}}:
-            return {**variable, "valueFrom": {"fieldRef": {"apiVersion": "v1", **reference}}}
-        case {"valueFrom": {"resourceFieldRef": dict(reference)}}:
-            return {**variable, "valueFrom": {"resourceFieldRef": {"divisor": "0", **reference}}}
-    return variable
 
 
 def merged(*layers: Variables) -> list[Object]:

@@ -31,7 +31,8 @@ _SCHEME_ANNOTATION: Final = "instana.io/etcd-scheme"
 _METRICS_PORT: Final = "metrics"
 _COMPONENT: Final = {"component": "etcd"}
 _LABELLED: Final = ("etcd", "etcd-metrics")
-_NAMED: Final = ("etcd", "etcd-metrics", "etcd-k8s")
+NAMED: Final = ("etcd", "etcd-metrics", "etcd-k8s")
+"""Names of Services that may be etcd's, in kube-system."""
 _PLAIN_PORT: Final = 2381
 
 
@@ -97,7 +98,7 @@ def service_of(services: Iterable[EtcdService]) -> EtcdService | None:
     for name in _LABELLED:
         if name in known and _COMPONENT.items() <= known[name].metadata.labels.items():
             return known[name]
-    return next((known[name] for name in _NAMED if name in known), None)
+    return next((known[name] for name in NAMED if name in known), None)
 
 
 def targets_of(

@@ -74,7 +74,8 @@ class InstanaFacts(NamedTuple):
     config_sources: Mapping[str, str] = _NOTHING
     """For option `mergeConfigurations`: by name, key `configuration_yaml` of the labelled ConfigMaps."""
     tls_secret: Mapping[str, bytes] | None = None
-    """For option `restartOnChange`: data of the Secret that agent.tls.secretName names."""
+    """For option `restartOnChange`: data of the Secret that agent.tls.secretName names; for option `certificate` that
+    of the issued one, where the CR has none."""
 
 
 class UnknownWorkload(ValueError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from hortus.domains.agents.types import InstanaAgent, InstanaAgentRemote
@@ -9,6 +10,7 @@ from hortus.kube.objects import Object
 
 PULL_REGISTRY: Final = "containers.instana.io"
 """The registry that takes agent keys as passwords; the CRD names it at spec.agent.image.pullSecrets."""
+_PAIR: Final = ("tls.crt", "tls.key")
 REMOTE_ACCOUNT: Final = "instana-agent-remote"
 
 AnyAgent = InstanaAgent | InstanaAgentRemote
@@ -37,6 +39,16 @@ def keys_secret(agent: AnyAgent) -> str:
 def tls_secret(agent: AnyAgent) -> str:
     """The Secret with the agent's certificate: the user's, else our own."""
     return agent.spec.agent.tls.secret_name or f"{agent.metadata.name}-tls"
+
+
+def issued_secret(agent: AnyAgent) -> str:
+    """The Secret with the certificate that an issuer of the cluster writes, where options ask for one."""
+    return f"{agent.metadata.name}-certificate"
+
+
+def is_certificate(data: Mapping[str, bytes] | None) -> bool:
+    """Reports whether a Secret has a certificate and its key."""
+    return data is not None and all(data.get(key) for key in _PAIR)
 
 
 def namespaces_map(agent: InstanaAgent) -> str:

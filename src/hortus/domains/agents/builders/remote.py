@@ -54,7 +54,7 @@ def hostname(agent: InstanaAgentRemote) -> str:
 
 def _pod(agent: InstanaAgentRemote, facts: InstanaFacts, name: str) -> Object:
     wanted = agent.spec.agent
-    mounted = pods.mounts_of(volumes.of_remote(agent), wanted.pod)
+    mounted = pods.mounts_of(volumes.of_remote(agent, facts), wanted.pod)
     tolerations = additions.tolerations(wanted.pod.tolerations, facts.options)
     probed = "" if facts.corrected.get(name, True) else LOOPBACK
     container: Object = {

@@ -66,10 +66,13 @@ def own_credentials(agent: AnyAgent) -> dict[str, bytes]:
     return {**keys, **_certificate(agent.spec.agent.tls)}
 
 
-def has_tls(agent: AnyAgent) -> bool:
-    """Reports whether the agent serves with a certificate."""
+def mounted_certificate(agent: AnyAgent, facts: InstanaFacts) -> str:
+    """The Secret with the certificate that the agent serves with; empty where it has none."""
     tls = agent.spec.agent.tls
-    return bool(tls.secret_name or (tls.certificate and tls.key))
+    if tls.secret_name or (tls.certificate and tls.key):
+        return names.tls_secret(agent)
+    issued = facts.options.certificate is not None and names.is_certificate(facts.tls_secret)
+    return names.issued_secret(agent) if issued else ""
 
 
 def credentials_of(agent: InstanaBaseAgent) -> dict[str, str]:

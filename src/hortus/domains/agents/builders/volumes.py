@@ -16,7 +16,7 @@ from hortus.domains.agents.builders.secrets import (
     DOWNLOAD_KEY_FILE,
     PROXY_KEY,
     credentials_of,
-    has_tls,
+    mounted_certificate,
 )
 from hortus.domains.agents.options import DownloadCache
 from hortus.domains.agents.types import InstanaAgent, InstanaAgentRemote
@@ -86,8 +86,8 @@ def of_daemon_set(agent: InstanaAgent, facts: InstanaFacts, *, corrected: bool) 
             yield Mounted(name, _host(path, kind), path, propagation="HostToContainer")
     yield Mounted("machine-id", _host("/etc/machine-id"), "/etc/machine-id")
     yield config(agent)
-    if has_tls(agent):
-        yield _certificate("instana-agent-tls", names.tls_secret(agent))
+    if secret := mounted_certificate(agent, facts):
+        yield _certificate("instana-agent-tls", secret)
     if source := _downloads(agent, facts.options.download_cache):
         yield Mounted("repo", source, _REPOSITORY_PATH)
     labels: Object = {"name": names.namespaces_map(agent), "defaultMode": GROUP_READS}
@@ -96,11 +96,11 @@ def of_daemon_set(agent: InstanaAgent, facts: InstanaFacts, *, corrected: bool) 
         yield Mounted(SECRETS_VOLUME, _keys(agent, corrected=corrected), SECRETS_PATH, read_only=True)
 
 
-def of_remote(agent: InstanaAgentRemote) -> Iterator[Mounted]:
+def of_remote(agent: InstanaAgentRemote, facts: InstanaFacts) -> Iterator[Mounted]:
     """The volumes of an agent for what is outside of the cluster, without those of the user."""
     yield _config(names.config_secret(agent), REMOTE_CONFIG_PATH)
-    if has_tls(agent):
-        yield _certificate("remote-agent-tls", names.tls_secret(agent))
+    if secret := mounted_certificate(agent, facts):
+        yield _certificate("remote-agent-tls", secret)
     if claim := agent.spec.agent.host.repository:
         yield Mounted("repo", {"persistentVolumeClaim": {"claimName": claim}}, _REPOSITORY_PATH)
     if agent.spec.use_secret_mounts:

@@ -1,1 +1,1 @@
-"""Facts of the cluster that agents are built from, read from caches: OpenShift, etcd, Secrets, namespaces."""
+"""Facts of a cluster that agents are built from: OpenShift, etcd, Secrets, namespaces."""

@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 import msgspec
 
-from hortus.domains.agents.builders import (
-    EtcdTargets,
-    InstanaFacts,
-    OpenShiftEtcd,
-    daemon_set_names,
-    is_corrected,
-    options_of,
-    persists_id,
-    workload_name,
-)
-from hortus.domains.agents.discovery.etcd import AUTHORITY, EtcdDiscovery
+from hortus.domains.agents.builders import InstanaFacts, is_corrected, issued_secret, options_of, workload_name
+from hortus.domains.agents.discovery.facts import FactSource, facts_of
 from hortus.domains.agents.discovery.secrets import NamedSecrets
-from hortus.domains.agents.operating.objects import DAEMON_SETS, DEPLOYMENTS, AgentObjects
+from hortus.domains.agents.operating.objects import DEPLOYMENTS, AgentObjects
 from hortus.domains.agents.options import CONFIG_KEY
 from hortus.domains.agents.types import InstanaAgent, InstanaAgentRemote, InstanaBaseAgent
 from hortus.engine import Cache
 from hortus.engine.typed import metadata_of
 from hortus.kube.objects import ObjectKey, shaped
 from hortus.schema import ObjectMeta
-
-MONITORING: Final = "instana-workload-monitoring"
-"""The label by which a namespace chooses how its workloads are monitored."""
 
 
 class _Source(msgspec.Struct):
@@ -45,37 +32,28 @@ class AgentWorld:
         operator_version: str,
         objects: AgentObjects,
         secrets: NamedSecrets,
-        namespaces: Cache,
+        cluster: FactSource,
         sources: Cache,
         nodes: Cache,
-        etcd: EtcdDiscovery,
     ) -> None:
-        """`namespaces` holds those with the label, `sources` the ConfigMaps that options may merge."""
+        """`sources` holds the ConfigMaps that options may merge."""
         self.operator_version = operator_version
         self.secrets = secrets
-        self.etcd = etcd
         self._objects = objects
-        self._namespaces = namespaces
+        self._cluster = cluster
         self._sources = sources
         self._nodes = nodes
 
     async def facts(self, agent: InstanaAgent) -> InstanaFacts:
         """The facts of an InstanaAgent with its defaults. Raises KubeError, UnknownWorkload."""
         namespace = agent.metadata.namespace
-        names = daemon_set_names(agent)
-        live = dict(self._objects.of_kind(DAEMON_SETS, names, namespace))
-        openshift = self.etcd.is_openshift if agent.spec.openshift is None else agent.spec.openshift
-        return InstanaFacts(
-            operator_version=self.operator_version,
-            openshift=openshift,
-            namespaces=self.monitored(),
-            keys_secret=await self._keys(agent.spec.agent, namespace),
-            persist_ids={name: persists_id(found) for name, found in live.items()},
-            corrected={name: is_corrected(found) for name, found in live.items()},
-            etcd=self._etcd(agent, openshift=openshift),
-            node_zones=self._zones(options_of(agent).zone_label),
+        options, keys = options_of(agent), await self._keys(agent.spec.agent, namespace)
+        found = await facts_of(self._cluster, agent, operator_version=self.operator_version, keys=keys)
+        return found._replace(
+            node_zones=self._zones(options.zone_label),
             config_sources=self._configurations(namespace),
             tls_secret=await self._certificate(agent),
+            options=options,
         )
 
     async def remote_facts(self, agent: InstanaAgentRemote) -> InstanaFacts:
@@ -88,16 +66,12 @@ class AgentWorld:
             corrected={name: is_corrected(found) for name, found in live.items()},
             config_sources=self._configurations(namespace),
             tls_secret=await self._certificate(agent),
+            options=options_of(agent),
         )
 
     def bare(self) -> InstanaFacts:
         """The facts that hold for every object."""
         return InstanaFacts(operator_version=self.operator_version)
-
-    def monitored(self) -> Mapping[str, Mapping[str, str]]:
-        """The labels of all namespaces that have the one of monitoring."""
-        found = map(metadata_of, list(self._namespaces.values()))
-        return {one.name: {MONITORING: one.labels[MONITORING]} for one in found if MONITORING in one.labels}
 
     async def _keys(self, agent: InstanaBaseAgent, namespace: str) -> Mapping[str, bytes] | None:
         if not agent.keys_secret:
@@ -105,8 +79,11 @@ class AgentWorld:
         return await self.secrets.data(ObjectKey(namespace, agent.keys_secret))
 
     async def _certificate(self, agent: InstanaAgent | InstanaAgentRemote) -> Mapping[str, bytes] | None:
-        name = agent.spec.agent.tls.secret_name
-        if not name or not options_of(agent).restart_on_change:
+        tls, options = agent.spec.agent.tls, options_of(agent)
+        name = tls.secret_name if options.restart_on_change else ""
+        if options.certificate is not None and not (tls.secret_name or (tls.certificate and tls.key)):
+            name = issued_secret(agent)
+        if not name:
             return None
         return await self.secrets.data(ObjectKey(agent.metadata.namespace, name))
 
@@ -124,10 +101,3 @@ class AgentWorld:
         if not label:
             return frozenset()
         return frozenset(metadata_of(node).labels.get(label, "") for node in list(self._nodes.values()))
-
-    def _etcd(self, agent: InstanaAgent, *, openshift: bool) -> EtcdTargets | OpenShiftEtcd | None:
-        if openshift:
-            return self.etcd.credentials()
-        if agent.spec.k8s_sensor.etcd.targets:
-            return None
-        return self.etcd.targets(ca_secret=self.secrets.exists(ObjectKey(agent.metadata.namespace, AUTHORITY)))

@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from typing import Final
 
 from hortus.domains.agents.fleet.changes import AGENT_CHANGE
-from hortus.domains.agents.fleet.configurations import CONFIGURATION_INDEX, AgentConfigurationController
-from hortus.domains.agents.fleet.facts import FleetFacts
+from hortus.domains.agents.fleet.configurations import AgentConfigurationController
+from hortus.domains.agents.fleet.known import CONFIGURATION_INDEX, KnownPlacements
 from hortus.domains.agents.fleet.members import AgentMembers, is_hibernated, place_of
+from hortus.domains.agents.fleet.metrics import AgentFleetMetrics
 from hortus.domains.agents.fleet.placements import AgentPlacementController
 from hortus.domains.agents.fleet.removal import PlacementRemoval
 from hortus.domains.agents.fleet.rendering import cluster_values
+from hortus.domains.agents.operating.pages import StatusPages
 from hortus.domains.agents.settings import FleetSettings
 from hortus.domains.agents.types import AgentConfiguration, AgentPlacement
 from hortus.domains.inventory.types import CLUSTER_PROFILES, ClusterProfile
@@ -61,25 +63,25 @@ def add_fleet(
     events = EventRecorder(client, component=PLACEMENTS, clock=manager.clock)
     manager.add_server(events)
     namespace = settings.namespace
-    profiles = TypedCache(
-        ClusterProfile, manager.cache(CLUSTER_PROFILES, namespace=namespace, transform=without_managed_fields)
-    )
+    profiles = _profiles(manager, namespace)
     placing = wire(manager, AgentPlacementController, client=client, events=events, namespace=namespace)
     configuring = wire(manager, AgentConfigurationController, client=client, events=events, namespace=namespace)
     placements, configurations = placing.cache, configuring.cache
-    placements.raw.add_index(CONFIGURATION_INDEX, _configuration_of)
-    placements.raw.add_index(_CLUSTER_INDEX, _cluster_of)
-    _add_configurations(manager, configuring, profiles, placements, settings=settings)
+    known = _known(placements)
+    AgentFleetMetrics(manager.registry, known, configurations, manager.clock)
+    _add_configurations(manager, configuring, profiles, known, settings=settings)
     members = AgentMembers(pool, clock=manager.clock)
     manager.on_handover(members.shed)
+    pages, reported = _pages(manager, settings.resync)
     controller = AgentPlacementController(
         placing,
         configurations=configurations,
         profiles=profiles,
         members=members,
-        facts=FleetFacts(settings.operator_version),
+        operator_version=settings.operator_version,
         gate=gate,
         removal=PlacementRemoval(members, profiles, leftovers, detach_after=settings.detach_after),
+        pages=pages,
         resync=settings.resync,
         report_period=settings.report_period,
     )
@@ -88,22 +90,40 @@ def add_fleet(
         PLACEMENTS,
         controller,
         sources=[
-            Watch(profiles.raw, to=keys.of_profile, when=_cluster_changed),
-            Watch(configurations.raw, to=keys.of_configuration, when=_came_or_went),
-            gate.source(AGENT_CHANGE, keys_of=keys.of_cluster, waiting=keys.waiting),
-            Watch(placements.raw, when=spec_or_metadata_changed),
+            *_sources_of_placements(keys, placements.raw, configurations.raw, profiles.raw, gate),
             *_sources_of_members(pool, members, controller),
+            reported,
         ],
         workers=settings.placement_workers,
         backoff=Backoff(first=1.0, cap=_LONGEST_PAUSE),
     )
 
 
+def _profiles(manager: Manager, namespace: str) -> TypedCache[ClusterProfile]:
+    found = manager.cache(CLUSTER_PROFILES, namespace=namespace, transform=without_managed_fields)
+    return TypedCache(ClusterProfile, found)
+
+
+def _known(placements: TypedCache[AgentPlacement]) -> KnownPlacements:
+    placements.raw.add_index(CONFIGURATION_INDEX, _configuration_of)
+    placements.raw.add_index(_CLUSTER_INDEX, _cluster_of)
+    return KnownPlacements(placements)
+
+
+def _pages(manager: Manager, period: float) -> tuple[StatusPages, Trigger]:
+    """The status pages of agents, and the source of those whose report changed."""
+    reported = Trigger()
+    pages = StatusPages(manager.clock, reported.fire, period=period)
+    manager.add_server(pages)
+    manager.on_handover(pages.shed)
+    return pages, reported
+
+
 def _add_configurations(
     manager: Manager,
     wiring: Wiring[AgentConfiguration],
     profiles: TypedCache[ClusterProfile],
-    placements: TypedCache[AgentPlacement],
+    placements: KnownPlacements,
     *,
     settings: FleetSettings,
 ) -> None:
@@ -116,10 +136,22 @@ def _add_configurations(
             placements=placements,
             secrets=secrets,
             report_period=settings.fleet_period,
+            operator_version=settings.operator_version,
         ),
         sources=_sources_of_configurations(wiring.cache.raw, placements.raw, profiles.raw, secrets.raw),
         workers=settings.workers,
     )
+
+
+def _sources_of_placements(
+    keys: _PlacementKeys, placements: Cache, configurations: Cache, profiles: Cache, gate: RolloutGate
+) -> list[Source]:
+    return [
+        Watch(profiles, to=keys.of_profile, when=_cluster_changed),
+        Watch(configurations, to=keys.of_configuration, when=_came_or_went),
+        gate.source(AGENT_CHANGE, keys_of=keys.of_cluster, waiting=keys.waiting),
+        Watch(placements, when=spec_or_metadata_changed),
+    ]
 
 
 def _sources_of_members(pool: RemotePool, members: AgentMembers, controller: AgentPlacementController) -> list[Source]:

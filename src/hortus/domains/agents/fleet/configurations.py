@@ -1,6 +1,6 @@
 """The AgentConfiguration controller: an AgentPlacement for each cluster that is to have the agent.
 
-Conditions it owns: Ready, Reconciling and Stalled of AgentConfigurations, and all of their status.
+Conditions it owns: Ready, Reconciling, Stalled and Overlaps of AgentConfigurations, and all of their status.
 Objects it owns: AgentPlacements, by spec.configuration; of two configurations that want the same agent in one cluster
 the one that counts more takes the AgentPlacement over.
 It watches: AgentConfigurations, ClusterProfiles, AgentPlacements, the Secrets of the namespace (as checksums).
@@ -16,8 +16,9 @@ from typing import Any, Final
 
 import msgspec
 
-from hortus.domains.agents.fleet.changes import AGENT_CHANGE
 from hortus.domains.agents.fleet.counting import PlacementState, counted, summary, worst_of
+from hortus.domains.agents.fleet.known import KnownPlacements
+from hortus.domains.agents.fleet.overlaps import OVERLAPS, overlaps
 from hortus.domains.agents.fleet.rendering import RenderError, check_expression
 from hortus.domains.agents.fleet.selection import (
     SelectedClusters,
@@ -26,26 +27,38 @@ from hortus.domains.agents.fleet.selection import (
     placement_name,
     placement_of,
     selected,
+    spec_of,
     winner,
 )
 from hortus.domains.agents.fleet.versions import missing, secret_names, version_of
+from hortus.domains.agents.options import UnusableOptions, read_options
 from hortus.domains.agents.types import (
     AGENT_PLACEMENTS,
     AgentConfiguration,
     AgentPlacement,
 )
 from hortus.domains.inventory.types import ClusterProfile
-from hortus.engine import Actor, KindController, ReconcileContext, Result, StepError, Steps, TypedCache, Wiring, read
+from hortus.engine import (
+    TRUE,
+    Actor,
+    KindController,
+    ReconcileContext,
+    Result,
+    StepError,
+    Steps,
+    TypedCache,
+    Wiring,
+    metadata_of,
+    read,
+)
 from hortus.engine.applysets.parallel import each
 from hortus.engine.kubeconfigs import KubeconfigSecret
 from hortus.engine.outcomes import NEVER
-from hortus.engine.rollouts import waits_for
 from hortus.kube.errors import NotFound
-from hortus.kube.objects import Object, ObjectKey, key_of
+from hortus.kube.objects import Object, ObjectKey
 from hortus.kube.selectors import SelectorError
 
 FINALIZER: Final = "agents.fleet.hortus.dev/placements"
-CONFIGURATION_INDEX: Final = "agent-configuration"
 _PARALLEL: Final = 16
 
 
@@ -69,15 +82,17 @@ class AgentConfigurationController(KindController[ConfigurationContext]):
         wiring: Wiring[Any],
         *,
         profiles: TypedCache[ClusterProfile],
-        placements: TypedCache[AgentPlacement],
+        placements: KnownPlacements,
         secrets: TypedCache[KubeconfigSecret],
         report_period: float,
+        operator_version: str,
     ) -> None:
         super().__init__(wiring)
         self._profiles = profiles
         self._placements = placements
         self._secrets = secrets
         self._period = report_period
+        self._operator_version = operator_version
         self._reported: dict[ObjectKey, float] = {}
 
     def make_context(self, raw: Object) -> ConfigurationContext:
@@ -106,14 +121,19 @@ class AgentConfigurationController(KindController[ConfigurationContext]):
     async def _select(self, context: ConfigurationContext) -> None:
         context.ordered = self._ordered(context.key.namespace)
         clusters = {
-            profile.metadata.name: profile.metadata.labels
-            for profile in (read(ClusterProfile, raw) for raw in self._profiles.raw.values())
-            if profile.metadata.namespace == context.key.namespace and profile.metadata.deletion_timestamp is None
+            profile.name: profile.labels
+            for profile in map(metadata_of, list(self._profiles.raw.values()))
+            if profile.namespace == context.key.namespace and profile.deletion_timestamp is None
         }
         try:
             context.selected = selected(context.object, context.ordered, clusters)
+            overlap = overlaps(context.object, context.ordered, clusters)
         except SelectorError as error:
             raise _unusable(context, str(error), "InvalidSelector") from error
+        if overlap is None:
+            context.draft.without_condition(OVERLAPS)
+        else:
+            context.condition(OVERLAPS, TRUE, reason=overlap.reason, message=overlap.message)
 
     async def _withdraw(self, context: ConfigurationContext) -> None:
         """Deletes the AgentPlacements of clusters that are to have no such agent any more."""
@@ -133,6 +153,10 @@ class AgentConfigurationController(KindController[ConfigurationContext]):
             check_expression(configuration.spec.per_cluster)
         except RenderError as error:
             raise _unusable(context, str(error), "InvalidExpression") from error
+        try:
+            read_options(configuration.metadata, f"AgentConfiguration {context.key}")
+        except UnusableOptions as error:
+            raise StepError(str(error), reason="InvalidOptions", actor=Actor.USER, after=NEVER) from error
         names = secret_names(configuration)
         known: dict[str, Mapping[str, str]] = {}
         for name in names:
@@ -146,18 +170,22 @@ class AgentConfigurationController(KindController[ConfigurationContext]):
                 f"{context.key.namespace}: create it there, or name it in spec.localSecrets",
                 "SecretMissing",
             )
-        context.version = version_of(configuration, known)
+        context.version = version_of(configuration, known, operator_version=self._operator_version)
 
     async def _place(self, context: ConfigurationContext) -> None:
         """Has each cluster's AgentPlacement ask for the version."""
 
-        async def place(cluster: str) -> None:
-            wanted = placement_of(context.object, cluster, context.version)
-            known = self._placements.get(key_of(wanted))
-            if known is None or known.spec != read(AgentPlacement, wanted).spec:
-                await self.wiring.client.apply(AGENT_PLACEMENTS, wanted, field_manager=self.field_manager)
+        configuration, version, agent = context.object, context.version, agent_of(context.object)
 
-        await each(context.selected.won, place, limit=_PARALLEL)
+        def is_placed(cluster: str) -> bool:
+            known = self._placements.get(ObjectKey(context.key.namespace, placement_name(agent, cluster)))
+            return known is not None and known.placement.spec == spec_of(configuration, cluster, version)
+
+        async def place(cluster: str) -> None:
+            wanted = placement_of(configuration, cluster, version)
+            await self.wiring.client.apply(AGENT_PLACEMENTS, wanted, field_manager=self.field_manager)
+
+        await each([one for one in context.selected.won if not is_placed(one)], place, limit=_PARALLEL)
 
     async def _report(self, context: ConfigurationContext) -> None:
         self._reported[context.key] = self.wiring.clock.monotonic()
@@ -205,7 +233,7 @@ class AgentConfigurationController(KindController[ConfigurationContext]):
         return in_order(one for one in found if one.metadata.namespace == namespace)
 
     def _own(self, key: ObjectKey) -> list[AgentPlacement]:
-        return list(self._placements.by(CONFIGURATION_INDEX, str(key)))
+        return [state.placement for state in self._placements.of(key)]
 
     def _heir(
         self, ordered: list[AgentConfiguration], configuration: AgentConfiguration, placement: AgentPlacement
@@ -216,12 +244,8 @@ class AgentConfigurationController(KindController[ConfigurationContext]):
         return winner(ordered, agent_of(configuration), profile.metadata.labels)
 
     def _states(self, context: ConfigurationContext) -> list[PlacementState]:
-        found = []
-        for key in self._placements.raw.keys_by(CONFIGURATION_INDEX, str(context.key)):
-            placement, raw = self._placements.get(key), self._placements.raw.get(key)
-            if placement is not None and raw is not None and placement.metadata.deletion_timestamp is None:
-                found.append(PlacementState(placement, waits=bool(waits_for(raw, AGENT_CHANGE))))
-        return found
+        known = self._placements.of(context.key)
+        return [state for state in known if state.placement.metadata.deletion_timestamp is None]
 
     async def _delete(self, placement: AgentPlacement) -> None:
         metadata = placement.metadata

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from hortus.domains.agents.fleet.reasons import PlacementReason
 from hortus.domains.agents.types import AgentCounts, AgentPlacement, NodeCounts, TroubledCluster
 from hortus.engine.conditions import FALSE, READY, TRUE
 from hortus.schema import Condition
@@ -13,6 +14,42 @@ MOST_WORST: Final = 10
 """Clusters that a status names."""
 _LONGEST: Final = 300
 """Characters of a message there: the AgentPlacement has the whole."""
+_AWAY: Final = frozenset(
+    {
+        PlacementReason.HIBERNATED,
+        PlacementReason.UNREACHABLE,
+        PlacementReason.NO_ACCESS,
+        PlacementReason.CLUSTER_MISSING,
+    }
+)
+"""Reasons of clusters that cannot be changed now."""
+_HELD: Final = frozenset({PlacementReason.WAITS, PlacementReason.RUNNING, PlacementReason.ROLLING})
+"""Reasons of clusters that a rollout can hold back: one that it has admitted waits no more if a request is refused or
+finalizers hold an object."""
+
+
+class AgentClusterState:
+    """The states of a cluster that is to have an agent, each in one word."""
+
+    READY: Final = "Ready"
+    """The wanted version runs on all nodes."""
+    WAITING: Final = "Waiting"
+    """A rollout holds the wanted version back."""
+    PROGRESSING: Final = "Progressing"
+    FAILED: Final = "Failed"
+    AWAY: Final = "Away"
+    """Hibernated, or not to be reached."""
+    LEAVING: Final = "Leaving"
+
+
+AGENT_STATES: Final = (
+    AgentClusterState.READY,
+    AgentClusterState.WAITING,
+    AgentClusterState.PROGRESSING,
+    AgentClusterState.FAILED,
+    AgentClusterState.AWAY,
+    AgentClusterState.LEAVING,
+)
 
 
 class PlacementState(NamedTuple):
@@ -39,6 +76,20 @@ def is_ready(placement: AgentPlacement) -> bool:
 def is_failed(placement: AgentPlacement) -> bool:
     ready = ready_of(placement)
     return ready is not None and ready.status == FALSE
+
+
+def agent_state_of(known: PlacementState) -> str:
+    """The state of one cluster, in one word."""
+    placement, ready = known.placement, ready_of(known.placement)
+    if placement.metadata.deletion_timestamp is not None:
+        return AgentClusterState.LEAVING
+    if ready is not None and ready.reason in _AWAY:
+        return AgentClusterState.AWAY
+    if is_failed(placement):
+        return AgentClusterState.FAILED
+    if known.waits and (ready is None or ready.reason in _HELD):
+        return AgentClusterState.WAITING
+    return AgentClusterState.READY if is_ready(placement) else AgentClusterState.PROGRESSING
 
 
 def counted(states: Sequence[PlacementState], *, selected: int, overruled: int) -> AgentCounts:

@@ -29,7 +29,7 @@ class _Secret(msgspec.Struct, frozen=True):
     data: dict[str, str] | None = None
 
 
-async def read_secrets(client: Client, context: PlacementContext) -> dict[str, Object]:
+async def read_secrets(client: Client, context: PlacementContext, *, operator_version: str) -> dict[str, Object]:
     """The Secrets as the cluster is to have them, by name. Raises StepError when they are not of the wanted version."""
     spec, found, checksums = context.object.spec, {}, {}
     for name in secret_names(context.configuration):
@@ -42,10 +42,10 @@ async def read_secrets(client: Client, context: PlacementContext) -> dict[str, O
         data = live.data or {}
         checksums[name] = {key: checksum(value) for key, value in data.items()}
         found[name] = _distributed(name, spec.agent_namespace, live.type, data)
-    if version_of(context.configuration, checksums) != spec.version:
+    if version_of(context.configuration, checksums, operator_version=operator_version) != spec.version:
         raise StepError(
-            f"{context.title}: template or Secrets of AgentConfiguration {spec.configuration} have changed since "
-            "version " + spec.version + " was asked for: the next version follows",
+            f"{context.title}: template or Secrets of AgentConfiguration {spec.configuration}, or the version of the "
+            f"operator, have changed since version {spec.version} was asked for: the next version follows",
             reason=PlacementReason.SECRET_CHANGED,
             after=AGAIN,
         )

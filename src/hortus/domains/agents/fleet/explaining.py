@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from hortus.domains.agents.fleet.counting import PlacementState, is_current, is_failed, is_ready, ready_of
+from hortus.domains.agents.fleet.counting import (
+    AgentClusterState,
+    PlacementState,
+    agent_state_of,
+    is_current,
+    is_failed,
+    is_ready,
+    ready_of,
+)
 from hortus.domains.agents.fleet.reasons import PlacementReason
 from hortus.domains.agents.fleet.selection import AgentAt, agent_of, in_order, selector_of, winner
+from hortus.domains.agents.names import AGENTS_REPORT
 from hortus.domains.agents.types import AgentConfiguration, AgentPlacement
+from hortus.engine.conditions import FALSE, TRUE
 from hortus.kube.selectors import SelectorError
 
 HEADS: Final = ("Cluster", "Configuration", "Nodes", "State", "Reason", "Version")
@@ -19,6 +29,7 @@ _OWNERS: Final = {
     PlacementReason.OPERATED: "the operator of the cluster stops the other operator, or this cluster is left out",
     PlacementReason.OTHER_WORKLOAD: "the owner of the cluster renames or deletes the DaemonSet",
     PlacementReason.REFUSED: "the owner of the cluster sees why it refuses the object; it is tried again",
+    PlacementReason.HELD: "the owner of the cluster sees what the finalizers of the object wait for; it is tried again",
     PlacementReason.NO_ACCESS: "the operator gives the cluster a kubeconfig",
     PlacementReason.UNREACHABLE: "the owner of the cluster; it is tried again by itself",
     PlacementReason.REQUEST_REFUSED: "the owner of the cluster sees why it refuses requests; it is tried again",
@@ -38,25 +49,23 @@ def rows(states: Iterable[PlacementState]) -> Iterator[tuple[str, ...]]:
 
     for state in sorted(states, key=rank):
         placement, nodes = state.placement, state.placement.status.nodes
-        ready = ready_of(placement)
         yield (
             placement.spec.cluster,
             placement.spec.configuration,
             f"{nodes.available}/{nodes.desired}",
-            state_of(state),
-            ready.reason if ready is not None else "",
+            agent_state_of(state),
+            _reason(placement),
             placement.status.version or "none",
         )
 
 
-def state_of(state: PlacementState) -> str:
-    """The state in one word."""
-    placement = state.placement
-    if placement.metadata.deletion_timestamp is not None:
-        return "Leaving"
-    if state.waits:
-        return "Waiting"
-    return "Failed" if is_failed(placement) else "Ready" if is_ready(placement) else "Progressing"
+def _reason(placement: AgentPlacement) -> str:
+    """The reason of a row: that of Ready, unless the agents themselves report problems of what is in place."""
+    ready = ready_of(placement)
+    if ready is not None and ready.status == TRUE:
+        ill = (one.reason for one in placement.status.conditions if one.type == AGENTS_REPORT and one.status == FALSE)
+        return next(ill, ready.reason)
+    return ready.reason if ready is not None else ""
 
 
 def explained(
@@ -83,12 +92,16 @@ def _of_placement(state: PlacementState) -> Iterator[str]:
     placement = state.placement
     spec, ready = placement.spec, ready_of(placement)
     agent = f"{spec.agent_namespace}/{spec.agent_name}"
-    yield f"Agent {agent} by AgentConfiguration {spec.configuration}: {state_of(state)}"
+    yield f"Agent {agent} by AgentConfiguration {spec.configuration}: {agent_state_of(state)}"
     if ready is not None:
         yield f"  {ready.reason}: {ready.message}"
+    for one in placement.status.conditions:
+        if one.type == AGENTS_REPORT:
+            yield f"  {one.reason}: {one.message}"
     if not is_current(placement):
         yield f"  version {placement.status.version or 'none'} is installed, {spec.version} is wanted"
-    yield f"  next step: {_OWNERS[PlacementReason.WAITS] if state.waits else next_step(placement)}"
+    waits = agent_state_of(state) == AgentClusterState.WAITING
+    yield f"  next step: {_OWNERS[PlacementReason.WAITS] if waits else next_step(placement)}"
 
 
 def next_step(placement: AgentPlacement) -> str:
@@ -119,8 +132,25 @@ def _of_configuration(
     first = winner(ordered, agent, labels)
     if first is not None and first.metadata.name != name:
         yield f"AgentConfiguration {name} selects it too; {first.metadata.name} counts more (spec.priority, then name)"
-    elif not any(_is_of(one.placement, name, agent) for one in own):
+        return
+    yield from _second_agents(configuration, ordered, labels)
+    if not any(_is_of(one.placement, name, agent) for one in own):
         yield f"AgentConfiguration {name} selects it, and has not placed its agent yet: {_obstacle(configuration)}"
+
+
+def _second_agents(
+    configuration: AgentConfiguration, ordered: Sequence[AgentConfiguration], labels: Mapping[str, str]
+) -> Iterator[str]:
+    """The configurations that give the cluster another agent, each pair once."""
+    name, agent = configuration.metadata.name, agent_of(configuration)
+    for other in ordered:
+        theirs = agent_of(other)
+        if theirs == agent or other.metadata.name < name or not selector_of(other).matches(labels):
+            continue
+        yield (
+            f"AgentConfigurations {name} and {other.metadata.name} give it two agents, {agent.namespace}/{agent.name} "
+            f"and {theirs.namespace}/{theirs.name}, which disturb each other"
+        )
 
 
 def _is_of(placement: AgentPlacement, configuration: str, agent: AgentAt) -> bool:

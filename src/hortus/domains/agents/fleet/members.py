@@ -1,7 +1,8 @@
 """The clusters that have agents: the way into each, the watches of its workloads, and the set of its objects.
 
 Two watches a cluster, of DaemonSets and of Deployments, both by the label of our manager: what is kept of an object is
-its metadata and its status. All other objects are compared when the agent is applied again.
+its metadata and its status. All other objects are compared when the agent is applied again. A cluster that an agent
+leaves has one watch more, of the agent's namespace, until that is gone.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from hortus.domains.agents.fleet.workloads import (
     outline,
     workloads_of,
 )
+from hortus.domains.agents.names import CERTIFICATES
 from hortus.domains.inventory.types import PLUGIN_EXTENSION, PROVIDER, ClusterProfile, Property
-from hortus.engine import Cache, Selection, metadata_of
+from hortus.engine import Cache, Selection, metadata_of, without_managed_fields
 from hortus.engine.applysets import PART_OF, ApplySet, ClusterClient, KnownKinds, Parent, Policy, ServerLive
 from hortus.engine.remote import KubeconfigRef, RemotePool, RemoteWatch
 from hortus.engine.sources import Source
@@ -31,9 +33,10 @@ from hortus.kube.clock import Clock
 from hortus.kube.objects import Object, ObjectKey, Resource, key_of, shaped
 from hortus.schema import Fields
 
+NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 _RBAC: Final = "rbac.authorization.k8s.io"
 KINDS: Final = (
-    Resource("", "v1", "namespaces", "Namespace", namespaced=False),
+    NAMESPACES,
     Resource("", "v1", "configmaps", "ConfigMap"),
     Resource("", "v1", "secrets", "Secret"),
     Resource("", "v1", "services", "Service"),
@@ -47,6 +50,8 @@ KINDS: Final = (
     Resource(_RBAC, "v1", "rolebindings", "RoleBinding"),
 )
 """The kinds of objects that builders make."""
+_BY_OPTION: Final = (Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"), CERTIFICATES)
+"""The kinds of objects that are made for options alone."""
 _SELECTOR: Final = f"{MANAGED_BY_LABEL}={MANAGER}"
 
 
@@ -102,51 +107,104 @@ def is_hibernated(profile: ClusterProfile) -> bool:
     return any(one.name == Property.HIBERNATED and one.value == "true" for one in profile.status.properties)
 
 
+class _Watched:
+    """Clusters that watches follow, each by the key of its AgentPlacement."""
+
+    def __init__(self, name: str) -> None:
+        self.members = Cache(name)
+        self.members.replace((), 0)
+        self.places: dict[ObjectKey, KubeconfigRef] = {}
+        self._keys: dict[KubeconfigRef, set[ObjectKey]] = {}
+
+    def place(self, member: Object) -> KubeconfigRef | None:
+        return self.places.get(key_of(member))
+
+    def enter(self, key: ObjectKey, place: KubeconfigRef) -> None:
+        if self.places.get(key) != place:
+            self._unplace(key)
+            self.places[key] = place
+            self._keys.setdefault(place, set()).add(key)
+            version = "/".join(place)
+            self.members.put({"metadata": {"namespace": key.namespace, "name": key.name, "resourceVersion": version}})
+
+    def leave(self, key: ObjectKey) -> None:
+        if self._unplace(key):
+            self.members.drop(key)
+
+    def keys_at(self, place: KubeconfigRef) -> Iterable[ObjectKey]:
+        return self._keys.get(place, ())
+
+    def _unplace(self, key: ObjectKey) -> bool:
+        place = self.places.pop(key, None)
+        if place is None:
+            return False
+        here = self._keys[place]
+        here.discard(key)
+        if not here:
+            del self._keys[place]
+        return True
+
+
 class AgentMembers:
-    """The clusters that have agents, each by the key of its AgentPlacement."""
+    """The clusters that have agents, and those that agents are leaving."""
 
     def __init__(self, pool: RemotePool, *, clock: Clock) -> None:
         self.pool = pool
         self._clock = clock
-        self._members = Cache("clusters with agents")
-        self._members.replace((), 0)
-        self._places: dict[ObjectKey, KubeconfigRef] = {}
+        self._agents = _Watched("clusters with agents")
+        self._removals = _Watched("clusters that agents leave")
+        self._identities: dict[ObjectKey, str] = {}
         self._watches = {
             resource: RemoteWatch(
                 pool,
-                self._members,
-                place=lambda member: self._places.get(key_of(member)),
+                self._agents.members,
+                place=self._agents.place,
                 selection=Selection(resource, labels=_SELECTOR),
                 transform=outline,
                 when=matters,
             )
             for resource in (DAEMON_SETS, DEPLOYMENTS)
         }
+        self._namespaces = RemoteWatch(
+            pool,
+            self._removals.members,
+            place=self._removals.place,
+            selection=lambda key: Selection(NAMESPACES, labels=f"{PART_OF}={self._identities[key]}"),
+            transform=without_managed_fields,
+            when=lambda change: change.new is None,
+        )
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        return tuple(self._watches.values())
+        return (*self._watches.values(), self._namespaces)
 
     def enter(self, key: ObjectKey, place: KubeconfigRef) -> None:
         """The cluster of an AgentPlacement is reached by `place` from now on."""
-        if self._places.get(key) != place:
-            self._places[key] = place
-            version = "/".join(place)
-            self._members.put({"metadata": {"namespace": key.namespace, "name": key.name, "resourceVersion": version}})
+        self._agents.enter(key, place)
+
+    def retire(self, key: ObjectKey) -> None:
+        """The agent is being removed: its workloads are watched no more."""
+        self._agents.leave(key)
+
+    def await_removal(self, key: ObjectKey, place: KubeconfigRef, identity: str) -> None:
+        """Reports the AgentPlacement when the namespace of that set is gone from the cluster."""
+        self._identities[key] = identity
+        self._removals.enter(key, place)
 
     def leave(self, key: ObjectKey) -> None:
         """The AgentPlacement is gone, or its cluster cannot be reached any more."""
-        if self._places.pop(key, None) is not None:
-            self._members.drop(key)
+        self._agents.leave(key)
+        self._removals.leave(key)
+        self._identities.pop(key, None)
 
     def shed(self, holds: Callable[[ObjectKey], bool]) -> None:
         """Release the clusters whose AgentPlacements have become another replica's."""
-        for key in [key for key in self._places if not holds(key)]:
+        for key in [key for key in (*self._agents.places, *self._removals.places) if not holds(key)]:
             self.leave(key)
 
     def keys_at(self, place: KubeconfigRef) -> Iterable[ObjectKey]:
         """The AgentPlacements of the cluster whose kubeconfig lies there."""
-        return [key for key, known in self._places.items() if known == place]
+        return list({*self._agents.keys_at(place), *self._removals.keys_at(place)})
 
     def workloads(self, key: ObjectKey, identity: str) -> AgentWorkloads | None:
         """The workloads of a set in a cluster; None while the watches do not show it as it is."""
@@ -163,7 +221,7 @@ class AgentMembers:
         return ApplySet(
             client,
             parent,
-            kinds=KnownKinds(KINDS),
+            kinds=KnownKinds(KINDS, optional=_BY_OPTION),
             live=ServerLive(client),
             field_manager=MANAGER,
             policy=Policy(),

@@ -1,8 +1,9 @@
 """The AgentPlacement controller: the objects of one agent in one cluster.
 
-Conditions it owns: Ready, Reconciling and Stalled of AgentPlacements, and all of their status.
+Conditions it owns: Ready, Reconciling, Stalled and AgentsReport of AgentPlacements, and all of their status.
 Objects it owns: those of the agent in the cluster, by status.inventory and the label of their apply set.
-It watches: AgentPlacements, their configurations and ClusterProfiles; DaemonSets and Deployments of agents in clusters.
+It watches: AgentPlacements, their configurations and ClusterProfiles; DaemonSets and Deployments of agents in clusters,
+and the namespaces of those that are being removed.
 It never: changes a cluster before the rollout gate admits it, fights an operator in the cluster, takes an object of
 another set, or holds up the other clusters when one fails.
 
@@ -17,17 +18,21 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from hortus.domains.agents.builders import UnknownWorkload, build_agent, etcd_copies
+from hortus.domains.agents.builders import UnknownWorkload, UnusableOptions, build_agent, etcd_copies, options_of
+from hortus.domains.agents.discovery.asked import AskedFacts
+from hortus.domains.agents.discovery.facts import facts_of
+from hortus.domains.agents.discovery.optional import with_options
 from hortus.domains.agents.fleet.changes import AGENT_CHANGE, proposal
 from hortus.domains.agents.fleet.context import FINALIZER, PlacementContext, PlacementInventory, identity_of
 from hortus.domains.agents.fleet.distribution import decoded, read_secrets
-from hortus.domains.agents.fleet.facts import FleetFacts
 from hortus.domains.agents.fleet.members import AgentMembers, NotedClient, is_hibernated, place_of
 from hortus.domains.agents.fleet.reasons import FAILURES
 from hortus.domains.agents.fleet.reasons import PlacementReason as Reason
 from hortus.domains.agents.fleet.removal import PlacementRemoval
 from hortus.domains.agents.fleet.rendering import RenderError, cluster_values, render
-from hortus.domains.agents.fleet.workloads import AgentWorkloads, Generations, without_owner
+from hortus.domains.agents.fleet.workloads import DAEMON_SETS, AgentWorkloads, Generations, without_owner
+from hortus.domains.agents.names import AGENTS_REPORT
+from hortus.domains.agents.operating.pages import AgentPods, StatusPages, selectors_of
 from hortus.domains.agents.types import INSTANA_AGENTS, AgentConfiguration, AgentPlacement
 from hortus.domains.inventory.types import ClusterProfile
 from hortus.engine import Actor, KindController, Result, StepError, Steps, TypedCache, Wiring
@@ -80,9 +85,10 @@ class AgentPlacementController(KindController[PlacementContext]):
         configurations: TypedCache[AgentConfiguration],
         profiles: TypedCache[ClusterProfile],
         members: AgentMembers,
-        facts: FleetFacts,
+        operator_version: str,
         gate: RolloutGate,
         removal: PlacementRemoval,
+        pages: StatusPages,
         resync: float,
         report_period: float,
         random: Random | None = None,
@@ -91,9 +97,10 @@ class AgentPlacementController(KindController[PlacementContext]):
         self._configurations = configurations
         self._profiles = profiles
         self._members = members
-        self._facts = facts
+        self._operator_version = operator_version
         self._gate = gate
         self._removal = removal
+        self._pages = pages
         self._resync = resync
         self._period = report_period
         self._random = random or Random()  # noqa: S311 - jitter, not secrecy
@@ -161,6 +168,7 @@ class AgentPlacementController(KindController[PlacementContext]):
         place = place_of(context.profile)
         if place is None:
             self._members.leave(context.key)
+            self._pages.forget(context.key)
             raise _stays(
                 context,
                 f"ClusterProfile {context.object.spec.cluster} has no access provider of Hortus: give the cluster a "
@@ -202,7 +210,7 @@ class AgentPlacementController(KindController[PlacementContext]):
         return Result()
 
     async def _render(self, context: PlacementContext) -> None:
-        context.secrets = await read_secrets(self.wiring.client, context)
+        context.secrets = await read_secrets(self.wiring.client, context, operator_version=self._operator_version)
         try:
             context.agent = render(context.configuration, cluster_values(context.profile))
         except RenderError as error:
@@ -234,9 +242,14 @@ class AgentPlacementController(KindController[PlacementContext]):
 
     async def _build(self, context: PlacementContext) -> None:
         agent = context.agent
-        keys = decoded(context.secrets.get(agent.spec.agent.keys_secret))
+        secrets = {name: decoded(secret) or {} for name, secret in context.secrets.items()}
+        client, keys = context.client.client, secrets.get(agent.spec.agent.keys_secret)
         try:
-            facts = await self._facts.of(context.client.client, agent, keys)
+            facts = await facts_of(AskedFacts(client), agent, operator_version=self._operator_version, keys=keys)
+            facts = await with_options(facts, client, agent, secrets)
+            built = [*build_agent(agent, facts), *etcd_copies(agent, facts)]
+        except UnusableOptions as error:
+            raise StepError(str(error), reason=Reason.RENDER_FAILED, actor=Actor.USER, after=self._resync) from error
         except UnknownWorkload as error:
             raise StepError(
                 f"DaemonSet {agent.metadata.namespace}/{agent.metadata.name}: {error}",
@@ -244,7 +257,6 @@ class AgentPlacementController(KindController[PlacementContext]):
                 actor=Actor.OPERATOR,
                 after=self._resync,
             ) from error
-        built = [*build_agent(agent, facts), *etcd_copies(agent, facts)]
         context.objects = [_namespace(agent.metadata.namespace), *context.secrets.values(), *map(without_owner, built)]
 
     async def _apply(self, context: PlacementContext) -> None:
@@ -259,7 +271,7 @@ class AgentPlacementController(KindController[PlacementContext]):
                 report.message(), reason=Reason.REFUSED, actor=Actor.PROVIDER, after=report.retry_after
             ) from failed[0].error
         if report.of(ObjectAction.WAITING):
-            raise StepError(report.message(), reason=Reason.ROLLING, after=_WAIT)
+            raise StepError(report.message(), reason=Reason.HELD, actor=Actor.PROVIDER, after=_WAIT)
 
     async def _settle(self, context: PlacementContext) -> None:
         """Reports the version that is in place, first of all in the status: a rollout counts it by that."""
@@ -276,6 +288,13 @@ class AgentPlacementController(KindController[PlacementContext]):
         context.workloads = self._members.workloads(context.key, context.identity)
         look = self._look(context, context.client.generations, self.wiring.clock.monotonic() + pause)
         self._looks[context.key] = look
+        if options_of(context.agent).runtime_status:
+            selectors = selectors_of(context.objects, DAEMON_SETS.kind)
+            self._pages.follow(
+                context.key, AgentPods(context.client.client, context.agent.metadata.namespace, selectors)
+            )
+        else:
+            self._pages.forget(context.key)
         return self._report(context, look)
 
     async def _forget(self, context: PlacementContext) -> None:
@@ -291,6 +310,7 @@ class AgentPlacementController(KindController[PlacementContext]):
             # The watches are just being opened, and report the cluster as soon as they show it whole.
             return Result(requeue_after=after)
         current = look is None or look.workloads.items() <= workloads.generations.items()
+        self._report_pages(context, available=current and workloads.available)
         if current and workloads.available:
             text = f"The agent runs on {workloads.nodes.available} of {workloads.nodes.desired} nodes."
             context.ready(Reason.RUNNING, f"{text} A change waits: {waits}." if waits else text)
@@ -304,6 +324,14 @@ class AgentPlacementController(KindController[PlacementContext]):
         context.set_status("sensors", msgspec.structs.asdict(workloads.sensors))
         return Result(requeue_after=after)
 
+    def _report_pages(self, context: PlacementContext, *, available: bool) -> None:
+        """Drafts the condition of the agents' status pages, where an option asks for them."""
+        found = self._pages.report(context.key, available=available)
+        if found is not None and found.status is not None:
+            context.condition(found.type, found.status, reason=found.reason, message=found.message)
+        elif context.key not in self._pages:
+            context.draft.without_condition(AGENTS_REPORT)
+
     def _look(self, context: PlacementContext, workloads: Generations, until: float) -> _Look:
         placement = context.object
         facts = hash(repr(cluster_values(context.profile)))
@@ -314,6 +342,7 @@ class AgentPlacementController(KindController[PlacementContext]):
     def _drop(self, key: ObjectKey) -> None:
         self._looks.pop(key, None)
         self._reported.pop(key, None)
+        self._pages.forget(key)
 
     # Failures.
 

@@ -12,6 +12,8 @@ class PlacementReason:
     """The agent runs on every node that is to have it."""
     ROLLING: Final = "AgentsRolling"
     """The objects are in place; pods are still being started or replaced."""
+    HELD: Final = "ObjectsBeingDeleted"
+    """An object of the agent is being deleted in the cluster, and finalizers hold it: it is applied when it is gone."""
     WAITS: Final = "WaitsForRollout"
     HIBERNATED: Final = "Hibernated"
     REMOVING: Final = "Removing"

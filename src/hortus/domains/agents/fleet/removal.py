@@ -9,7 +9,12 @@ from typing import Final
 
 import structlog
 
-from hortus.domains.agents.fleet.context import FINALIZER, PlacementContext, PlacementInventory
+from hortus.domains.agents.fleet.context import (
+    FINALIZER,
+    PlacementContext,
+    PlacementInventory,
+    identity_of,
+)
 from hortus.domains.agents.fleet.members import AgentMembers, NotedClient, place_of
 from hortus.domains.agents.fleet.reasons import PlacementReason
 from hortus.domains.agents.types import AGENT_PLACEMENTS
@@ -24,7 +29,7 @@ from hortus.kube.errors import ApiError, KubeError
 from hortus.kube.objects import ObjectKey, parse_time
 
 PAUSE: Final = 15.0
-"""Seconds between two attempts to empty a cluster."""
+"""Seconds between two attempts to empty a cluster. A watch reports a namespace that is gone."""
 _SHOWN: Final = 10
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -55,7 +60,7 @@ class PlacementRemoval:
         if place is None:
             await self._detach(context, None, LeftoverReason.CLUSTER_GONE, "there is no way into the cluster any more")
             return
-        self._members.leave(context.key)
+        self._members.retire(context.key)
         context.reconciling(PlacementReason.REMOVING, "The agent is being removed from the cluster.")
         client = NotedClient(self._members.pool.at(place))
         try:
@@ -65,6 +70,8 @@ class PlacementRemoval:
             await self._wait(context, place, reason, str(error))
             return
         if not report.complete and not _leaves_namespace(report):
+            if report.of(ObjectAction.PRUNING):
+                self._members.await_removal(context.key, place, identity_of(context.object))
             silent = any(not isinstance(one.error, ApiError) for one in report.failures)
             reason = LeftoverReason.CLUSTER_UNREACHABLE if silent else LeftoverReason.NOT_PRUNED
             await self._wait(context, place, reason, report.message(limit=1))

@@ -15,6 +15,7 @@ import msgspec
 import orjson
 
 from hortus.domains.agents.defaults import defaulted
+from hortus.domains.agents.options import OPTIONS_ANNOTATION
 from hortus.domains.agents.types import AgentConfiguration, InstanaAgent, InstanaName
 from hortus.domains.inventory.types import ClusterProfile, ProfileLabel, Property
 from hortus.kube.objects import Object
@@ -72,10 +73,16 @@ def render(configuration: AgentConfiguration, cluster: ClusterValues) -> Instana
     """The agent of a cluster, with the operator's defaults. Raises RenderError."""
     spec = configuration.spec
     changes = per_cluster(spec.per_cluster, cluster) if spec.per_cluster else {}
+    options = configuration.metadata.annotations.get(OPTIONS_ANNOTATION)
     obj = {
         "apiVersion": InstanaAgent.FACTS.api_version,
         "kind": InstanaAgent.FACTS.name,
-        "metadata": {"name": spec.agent_name, "namespace": spec.agent_namespace, "generation": GENERATION},
+        "metadata": {
+            "name": spec.agent_name,
+            "namespace": spec.agent_namespace,
+            "generation": GENERATION,
+            "annotations": {} if options is None else {OPTIONS_ANNOTATION: options},
+        },
         # A copy: the check fills in defaults, and the template is the cache's.
         "spec": orjson.loads(orjson.dumps(apply_merge_patch(spec.template, changes))),
     }

@@ -7,9 +7,10 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Final, NamedTuple
 
+import msgspec
 import orjson
 
-from hortus.domains.agents.types import AgentConfiguration, AgentPlacement
+from hortus.domains.agents.types import AgentConfiguration, AgentPlacement, AgentPlacementSpec
 from hortus.kube.objects import Object
 from hortus.kube.selectors import LabelSelector, SelectorError
 
@@ -103,20 +104,26 @@ def placement_name(agent: AgentAt, cluster: str) -> str:
     return f"{plain[: _LONGEST - 11].rstrip('-.')}-{checksum}"
 
 
+def spec_of(configuration: AgentConfiguration, cluster: str, version: str) -> AgentPlacementSpec:
+    """The spec of the AgentPlacement that a cluster of this configuration is to have."""
+    agent = agent_of(configuration)
+    return AgentPlacementSpec(
+        cluster=cluster,
+        agent_namespace=agent.namespace,
+        agent_name=agent.name,
+        configuration=configuration.metadata.name,
+        version=version,
+    )
+
+
 def placement_of(configuration: AgentConfiguration, cluster: str, version: str) -> Object:
     """The AgentPlacement that a cluster of this configuration is to have."""
-    agent = agent_of(configuration)
+    name = placement_name(agent_of(configuration), cluster)
     return {
         "apiVersion": AgentPlacement.FACTS.api_version,
         "kind": AgentPlacement.FACTS.name,
-        "metadata": {"name": placement_name(agent, cluster), "namespace": configuration.metadata.namespace},
-        "spec": {
-            "cluster": cluster,
-            "agentNamespace": agent.namespace,
-            "agentName": agent.name,
-            "configuration": configuration.metadata.name,
-            "version": version,
-        },
+        "metadata": {"name": name, "namespace": configuration.metadata.namespace},
+        "spec": msgspec.to_builtins(spec_of(configuration, cluster, version)),
     }
 
 
@@ -129,5 +136,6 @@ __all__ = [
     "placement_of",
     "selected",
     "selector_of",
+    "spec_of",
     "winner",
 ]

@@ -1,7 +1,8 @@
 """The version of an AgentConfiguration: the one thing that rollouts spread.
 
-It is a checksum of all that concerns every cluster: template, expression and the values of distributed Secrets. What
-differs between clusters, and who gets the agent, is no part of it.
+It is a checksum of all that concerns every cluster: template, expression, options, the values of distributed Secrets,
+and the version of the operator, with which the built objects may change. What differs between clusters, and who gets
+the agent, is no part of it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import msgspec
 import orjson
 
 from hortus.domains.agents.fleet.selection import agent_of
+from hortus.domains.agents.options import OPTIONS_ANNOTATION
 from hortus.domains.agents.types import AgentConfiguration, InstanaAgentSpec
 
 _LENGTH: Final = 12
@@ -43,12 +45,16 @@ def _named(spec: InstanaAgentSpec) -> Iterator[str]:
     yield from filter(None, named)
 
 
-def version_of(configuration: AgentConfiguration, checksums: Mapping[str, Mapping[str, str]]) -> str:
+def version_of(
+    configuration: AgentConfiguration, checksums: Mapping[str, Mapping[str, str]], *, operator_version: str
+) -> str:
     """The version; `checksums` are those of the values of each Secret that is distributed, by its name and key."""
     spec = configuration.spec
-    text = orjson.dumps(
-        [spec.template, spec.per_cluster, list(agent_of(configuration)), checksums], option=orjson.OPT_SORT_KEYS
-    )
+    parts = [spec.template, spec.per_cluster, list(agent_of(configuration)), checksums, operator_version]
+    if OPTIONS_ANNOTATION in configuration.metadata.annotations:
+        # Not an empty part for all others: their version, and with it their clusters, would change for nothing.
+        parts.append(configuration.metadata.annotations[OPTIONS_ANNOTATION])
+    text = orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)
     return sha256(text).hexdigest()[:_LENGTH]
 
 

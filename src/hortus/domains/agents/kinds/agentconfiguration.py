@@ -116,7 +116,7 @@ class AgentConfigurationStatus(Fields, frozen=True):
     worst: Annotated[tuple[TroubledCluster, ...], ListMap("name")] = ()
     """The clusters that need somebody most, up to 10."""
     conditions: Annotated[tuple[Condition, ...], ListMap("type")] = ()
-    """Ready, Reconciling and Stalled."""
+    """Ready, Reconciling and Stalled, and Overlaps while another configuration selects the same clusters."""
 
 
 @kind(
@@ -171,7 +171,7 @@ class AgentPlacementStatus(Fields, frozen=True):
     inventory: tuple[str, ...] = ()
     """The objects in the cluster, a line each."""
     conditions: Annotated[tuple[Condition, ...], ListMap("type")] = ()
-    """Ready, Reconciling and Stalled."""
+    """Ready, Reconciling and Stalled, and AgentsReport where the option runtimeStatus asks for it."""
 
 
 @kind(

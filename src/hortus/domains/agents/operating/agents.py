@@ -18,8 +18,8 @@ from hortus.domains.agents.builders import (
     etcd_copies,
     is_copy,
 )
+from hortus.domains.agents.builders.etcd import BUNDLE, CLIENT
 from hortus.domains.agents.defaults import defaulted
-from hortus.domains.agents.discovery.etcd import BUNDLE, CLIENT
 from hortus.domains.agents.operating import verdicts
 from hortus.domains.agents.operating.base import AgentController
 from hortus.domains.agents.operating.context import AgentContext
@@ -31,7 +31,7 @@ from hortus.domains.agents.operating.objects import (
     SECRETS,
     WITHOUT_OWNER,
 )
-from hortus.domains.agents.operating.problems import problems_of_agent
+from hortus.domains.agents.operating.problems import problems_of_agent, problems_of_certificate
 from hortus.domains.agents.operating.verdicts import AgentCondition, Workload
 from hortus.domains.agents.types import InstanaAgent
 from hortus.engine import Steps, Wiring
@@ -97,7 +97,8 @@ class InstanaAgentController(AgentController[InstanaAgent]):
             return self._world.secrets.exists(ObjectKey(namespace, name))
 
         others = [key.namespace for key in self.sharers(agent)]
-        return problems_of_agent(agent, exists=exists, keys=context.facts.keys_secret, namesakes=others)
+        found = problems_of_agent(agent, exists=exists, keys=context.facts.keys_secret, namesakes=others)
+        return found | problems_of_certificate(agent, context.facts)
 
     async def _remove_copies(self, context: AgentContext[Any]) -> None:
         """Delete the copies of OpenShift's credentials whose sources are gone."""

@@ -13,10 +13,9 @@ from typing import Final
 import msgspec
 
 from hortus.domains.agents.operating import dependents
-from hortus.domains.agents.operating.completion import completed
 from hortus.domains.agents.operating.dependents import Dependent, dependent_of
 from hortus.domains.agents.operating.errors import AgentError, AgentPhase, ObjectFailure
-from hortus.domains.agents.operating.objects import CONFIG_MAPS, FIELD_MANAGER, AgentObjects, resource_of
+from hortus.domains.agents.operating.objects import CONFIG_MAPS, FIELD_MANAGER, WITHOUT_CACHE, AgentObjects, resource_of
 from hortus.engine.apply import Applier
 from hortus.engine.applysets.parallel import each
 from hortus.engine.typed import metadata_of
@@ -52,16 +51,33 @@ class AgentApplier:
         `record` is the dependents ConfigMap without data; `unchecked` are objects that their owner alone deletes.
         Raises AgentError.
         """
-        together = [completed(obj) for obj in (*wanted, *unchecked)]
-        differing = [obj for obj in together if not self._matches(obj)]
+        differing = await self._differing([*wanted, *unchecked])
         await self._each(differing, AgentPhase.DRY_RUN)
         history, before = await self._history(record)
         await self._store(record, dependents.recorded(history, key, dependents.entries_of(wanted)), before)
         await self._each(differing, AgentPhase.APPLY)
 
+    async def _differing(self, objects: Iterable[Object]) -> list[Object]:
+        """The objects that the cluster does not hold as they are. Raises AgentError."""
+        return [obj for obj in objects if not (self._matches(obj) or await self._matches_uncached(obj))]
+
     def _matches(self, obj: Object) -> bool:
         live = self._objects.live(obj)
         return live is not None and self._applier.matches(live, obj)
+
+    async def _matches_uncached(self, obj: Object) -> bool:
+        """Compares an object of a kind without a cache, at the cost of one request."""
+        one = dependent_of(obj)
+        resource = self._resource(obj)
+        if resource not in WITHOUT_CACHE:
+            return False
+        try:
+            live = await self._client.get(resource, one.name, one.namespace)
+        except NotFound:
+            return False
+        except KubeError as error:
+            raise AgentError([ObjectFailure(AgentPhase.READ, one, error)]) from error
+        return self._applier.matches(live, obj)
 
     async def _each(self, objects: Sequence[Object], phase: AgentPhase) -> None:
         """Apply all; raises AgentError with all failures."""
@@ -86,7 +102,7 @@ class AgentApplier:
     async def _apply(self, obj: Object, *, dry_run: bool) -> None:
         resource = self._resource(obj)
         written = await self._client.apply(resource, obj, field_manager=FIELD_MANAGER, dry_run=dry_run)
-        if not dry_run:
+        if not dry_run and resource in self._objects.caches:
             self._objects.caches[resource].learn(written)
 
     def _resource(self, obj: Object) -> Resource:
@@ -96,8 +112,7 @@ class AgentApplier:
 
     async def check(self, objects: Sequence[Object]) -> None:
         """Try all objects without writing any. Raises AgentError."""
-        whole = [completed(obj) for obj in objects]
-        await self._each([obj for obj in whole if not self._matches(obj)], AgentPhase.DRY_RUN)
+        await self._each(await self._differing(objects), AgentPhase.DRY_RUN)
 
     async def share(self, obj: Object) -> None:
         """Apply one object that others go on to use. Raises AgentError."""

@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from hortus.domains.agents.builders import UnknownWorkload, UnusableOptions, common_labels, owner_of
 from hortus.domains.agents.discovery.world import AgentWorld
+from hortus.domains.agents.names import AGENTS_REPORT
 from hortus.domains.agents.operating import verdicts
 from hortus.domains.agents.operating.applying import AgentApplier, Spared
 from hortus.domains.agents.operating.context import AgentContext
@@ -20,9 +21,10 @@ from hortus.domains.agents.operating.dependents import Dependent, history_key
 from hortus.domains.agents.operating.errors import AgentError, AgentPhase, AgentReason, ObjectFailure
 from hortus.domains.agents.operating.metrics import OperatingMetrics
 from hortus.domains.agents.operating.objects import FIELD_MANAGER, AgentObjects
-from hortus.domains.agents.operating.verdicts import AgentCondition, Words
+from hortus.domains.agents.operating.pages import AgentPods, StatusPages, selectors_of
+from hortus.domains.agents.operating.verdicts import AGENTS_AVAILABLE, AgentCondition, Words
 from hortus.domains.agents.types import InstanaAgent, InstanaAgentRemote
-from hortus.engine import NEVER, Actor, KindController, Result, StepError, Steps, Wiring
+from hortus.engine import NEVER, TRUE, Actor, KindController, Result, StepError, Steps, Wiring
 from hortus.kube.errors import Conflict, KubeError
 from hortus.kube.objects import Object, ObjectKey
 
@@ -47,12 +49,14 @@ class AgentController(KindController[AgentContext[Any]], Generic[A]):
         objects: AgentObjects,
         world: AgentWorld,
         metrics: OperatingMetrics,
+        pages: StatusPages,
     ) -> None:
         super().__init__(wiring)
         self._applier = applier
         self._objects = objects
         self._world = world
         self._metrics = metrics
+        self._pages = pages
 
     def steps(self, context: AgentContext[Any]) -> Steps:
         return (self._hold, self._build, self._provide, self._prune, self._report)
@@ -136,6 +140,7 @@ class AgentController(KindController[AgentContext[Any]], Generic[A]):
 
     async def _retire(self, context: AgentContext[Any]) -> Result | None:
         agent = context.object
+        self._pages.forget(context.key)
         await self.hand_on(self.defaulted(agent))
         recorded = await self._applier.recorded(self.record(agent))
         spared = self._spared(agent)
@@ -205,17 +210,30 @@ class AgentController(KindController[AgentContext[Any]], Generic[A]):
         """Draft the status: a failure hides nothing of what is known."""
         context.apply_conditions([verdicts.reconciled(self.words, context.failure)])
         if context.is_built:
-            context.apply_conditions(list(self.availability(context)))
+            context.apply_conditions([*self.availability(context), *self._runtime(context)])
         context.set_status("observedGeneration", context.object.metadata.generation)
         if version := verdicts.semantic_version(self._world.operator_version):
             context.set_status("operatorVersion", version)
         self.describe(context)
+
+    def _runtime(self, context: AgentContext[Any]) -> Iterable[AgentCondition]:
+        """The condition of the status pages, where an option asks for them; none while nothing is known."""
+        if not context.facts.options.runtime_status:
+            self._pages.forget(context.key)
+            yield AgentCondition(AGENTS_REPORT, None)
+            return
+        available = all(one.status == TRUE for one in self.availability(context) if one.type == AGENTS_AVAILABLE)
+        selectors = selectors_of(context.wanted, self.words.kind)
+        self._pages.follow(context.key, AgentPods(self.wiring.client, context.key.namespace, selectors))
+        if (found := self._pages.report(context.key, available=available)) is not None:
+            yield found
 
     def observe(self, context: AgentContext[Any]) -> None:
         self._metrics.reconciled(context.key, self.kind.FACTS.name, context.failure_reason)
 
     async def gone(self, key: ObjectKey) -> Result | None:
         self._metrics.forget(key, self.kind.FACTS.name)
+        self._pages.forget(key)
         return None
 
     def info(self, context: AgentContext[Any], kind: Any, name: str) -> Object | None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
-from hortus.domains.agents.discovery.etcd import (
-    AUTHORITY,
-    EtcdCaches,
-    EtcdDiscovery,
-    etcd_caches,
-)
+from hortus.domains.agents.builders import issued_secret
+from hortus.domains.agents.builders.configuration import MONITORING_LABEL
+from hortus.domains.agents.discovery.cached import CachedFacts, EtcdCaches, etcd_caches
+from hortus.domains.agents.discovery.facts import AUTHORITY
 from hortus.domains.agents.discovery.secrets import NamedSecrets, secret_outlines
-from hortus.domains.agents.discovery.world import MONITORING, AgentWorld
+from hortus.domains.agents.discovery.world import AgentWorld
 from hortus.domains.agents.operating.agents import BY_NAME, COMPONENT, INSTANCE, InstanaAgentController
 from hortus.domains.agents.operating.applying import AgentApplier
 from hortus.domains.agents.operating.base import AgentController
@@ -27,11 +25,12 @@ from hortus.domains.agents.operating.objects import (
     WITHOUT_OWNER,
     AgentObjects,
 )
+from hortus.domains.agents.operating.pages import StatusPages
 from hortus.domains.agents.operating.remotes import BY_NAMESPACE as REMOTES_BY_NAMESPACE
 from hortus.domains.agents.operating.remotes import InstanaAgentRemoteController
 from hortus.domains.agents.operating.renames import FormerNames
 from hortus.domains.agents.operating.settings import OperatingSettings
-from hortus.domains.agents.options import CONFIG_LABEL
+from hortus.domains.agents.options import CONFIG_LABEL, OPTIONS_ANNOTATION
 from hortus.domains.agents.types import (
     INSTANA_AGENTS,
     INSTANA_AGENTS_REMOTE,
@@ -44,6 +43,7 @@ from hortus.engine import (
     Change,
     EventRecorder,
     Manager,
+    Trigger,
     Watch,
     Wiring,
     fields_changed,
@@ -81,27 +81,25 @@ class _Parts(NamedTuple):
     metrics: OperatingMetrics
 
 
+class _Watched(NamedTuple):
+    """The caches whose changes concern agents."""
+
+    objects: AgentObjects
+    outlines: Cache
+    """Secrets, without their values."""
+    namespaces: Cache
+    """The namespaces with the label of the monitoring."""
+    sources: Cache
+    """ConfigMaps that options may merge."""
+    nodes: Cache
+    etcd: EtcdCaches
+
+
 def add_agents(manager: Manager, *, client: Client, namespace: str, settings: OperatingSettings) -> None:
     """Add both controllers; `namespace` is the watched one, empty for all."""
     manager.add_server(FormerNames(client, namespace=namespace))
-    objects = AgentObjects(manager, namespace=namespace)
-    outlines = secret_outlines(manager, namespace)
-    namespaces = manager.cache(_NAMESPACES, labels=MONITORING, transform=_metadata_alone)
-    sources = manager.cache(CONFIG_MAPS, namespace=namespace, labels=f"{CONFIG_LABEL}=true")
-    nodes = manager.cache(_NODES, transform=_metadata_alone)
-    found = etcd_caches(manager)
-    world = AgentWorld(
-        operator_version=settings.operator_version,
-        objects=objects,
-        secrets=NamedSecrets(client, outlines, objects.caches[SECRETS]),
-        namespaces=namespaces,
-        sources=sources,
-        nodes=nodes,
-        etcd=EtcdDiscovery(found),
-    )
-    metrics = OperatingMetrics(manager.registry)
-    manager.on_handover(metrics.shed)
-    parts = _Parts(AgentApplier(client, objects), objects, world, metrics)
+    watched = _watched(manager, namespace)
+    parts = _parts(manager, client, watched, settings)
 
     def wired(controller: type[AgentController[Any]], component: str) -> Wiring[Any]:
         events = EventRecorder(client, component=component, clock=manager.clock)
@@ -114,57 +112,89 @@ def add_agents(manager: Manager, *, client: Client, namespace: str, settings: Op
     )
     agents = of_agents.cache.raw
     agents.add_index(_BY_SECRET, secrets_of_agent)
-    migration = HelmMigration(client, applier=parts.applier, objects=objects, driver=settings.helm_driver)
+    migration = HelmMigration(client, applier=parts.applier, objects=parts.objects, driver=settings.helm_driver)
+    pages, reported = _pages(manager, settings)
     manager.controller(
         AGENT,
-        InstanaAgentController(of_agents, migration=migration, **parts._asdict()),
-        sources=[
-            *_owned(objects, INSTANA_AGENTS),
-            *_unowned(objects, agents),
-            *_secrets(objects, outlines, agents),
-            *_cluster(found, namespaces, agents),
-            Watch(sources, to=_of_namespace(agents), when=fields_changed("data", "metadata")),
-            Watch(nodes, to=lambda _: list(agents.keys()), when=labels_changed),
-            Watch(agents, to=_namesakes(agents), when=_comes_or_goes),
-            Watch(agents, when=spec_or_metadata_changed),
-        ],
+        InstanaAgentController(of_agents, migration=migration, pages=pages, **parts._asdict()),
+        sources=[*_sources_of_agents(watched, agents), reported],
         workers=settings.workers,
         backoff=BACKOFF,
     )
-    _add_remotes(
-        manager, of_remotes, parts, agents=agents, outlines=outlines, sources=sources, workers=settings.workers
-    )
-
-
-def _add_remotes(
-    manager: Manager,
-    wiring: Wiring[Any],
-    parts: _Parts,
-    *,
-    agents: Cache,
-    outlines: Cache,
-    sources: Cache,
-    workers: int,
-) -> None:
-    remotes = wiring.cache.raw
+    remotes = of_remotes.cache.raw
     remotes.add_index(_BY_SECRET, secrets_of_remote)
+    pages, reported = _pages(manager, settings)
     manager.controller(
         REMOTE,
-        InstanaAgentRemoteController(wiring, agents=agents, **parts._asdict()),
-        sources=[
-            *_owned(parts.objects, INSTANA_AGENTS_REMOTE),
-            *_secrets(parts.objects, outlines, remotes),
-            Watch(sources, to=_of_namespace(remotes), when=fields_changed("data", "metadata")),
-            Watch(agents, to=lambda agent: [key_of(agent)], when=_comes_or_goes),
-            Watch(remotes, to=_neighbours(remotes), when=_comes_or_goes),
-            Watch(remotes, when=spec_or_metadata_changed),
-        ],
-        workers=workers,
+        InstanaAgentRemoteController(of_remotes, agents=agents, pages=pages, **parts._asdict()),
+        sources=[*_sources_of_remotes(watched, agents, remotes), reported],
+        workers=settings.workers,
         backoff=BACKOFF,
     )
 
 
+def _watched(manager: Manager, namespace: str) -> _Watched:
+    return _Watched(
+        objects=AgentObjects(manager, namespace=namespace),
+        outlines=secret_outlines(manager, namespace),
+        namespaces=manager.cache(_NAMESPACES, labels=MONITORING_LABEL, transform=_metadata_alone),
+        sources=manager.cache(CONFIG_MAPS, namespace=namespace, labels=f"{CONFIG_LABEL}=true"),
+        nodes=manager.cache(_NODES, transform=_metadata_alone),
+        etcd=etcd_caches(manager),
+    )
+
+
+def _parts(manager: Manager, client: Client, watched: _Watched, settings: OperatingSettings) -> _Parts:
+    objects = watched.objects
+    secrets = NamedSecrets(client, watched.outlines, objects.caches[SECRETS])
+    world = AgentWorld(
+        operator_version=settings.operator_version,
+        objects=objects,
+        secrets=secrets,
+        cluster=CachedFacts(objects=objects, secrets=secrets, namespaces=watched.namespaces, etcd=watched.etcd),
+        sources=watched.sources,
+        nodes=watched.nodes,
+    )
+    metrics = OperatingMetrics(manager.registry)
+    manager.on_handover(metrics.shed)
+    return _Parts(AgentApplier(client, objects), objects, world, metrics)
+
+
+def _pages(manager: Manager, settings: OperatingSettings) -> tuple[StatusPages, Trigger]:
+    """The status pages of the agents of one controller, and the source of those whose report changed."""
+    reported = Trigger()
+    pages = StatusPages(manager.clock, reported.fire, period=settings.page_period)
+    manager.add_server(pages)
+    manager.on_handover(pages.shed)
+    return pages, reported
+
+
 # Sources.
+
+
+def _sources_of_agents(watched: _Watched, agents: Cache) -> list[Watch]:
+    objects = watched.objects
+    return [
+        *_owned(objects, INSTANA_AGENTS),
+        *_unowned(objects, agents),
+        *_secrets(objects, watched.outlines, agents),
+        *_cluster(watched.etcd, watched.namespaces, agents),
+        Watch(watched.sources, to=_of_namespace(agents), when=fields_changed("data", "metadata")),
+        Watch(watched.nodes, to=lambda _: list(agents.keys()), when=labels_changed),
+        Watch(agents, to=_namesakes(agents), when=_comes_or_goes),
+        Watch(agents, when=spec_or_metadata_changed),
+    ]
+
+
+def _sources_of_remotes(watched: _Watched, agents: Cache, remotes: Cache) -> list[Watch]:
+    return [
+        *_owned(watched.objects, INSTANA_AGENTS_REMOTE),
+        *_secrets(watched.objects, watched.outlines, remotes),
+        Watch(watched.sources, to=_of_namespace(remotes), when=fields_changed("data", "metadata")),
+        Watch(agents, to=lambda agent: [key_of(agent)], when=_comes_or_goes),
+        Watch(remotes, to=_neighbours(remotes), when=_comes_or_goes),
+        Watch(remotes, when=spec_or_metadata_changed),
+    ]
 
 
 def _owned(objects: AgentObjects, owner: Resource) -> list[Watch]:
@@ -209,7 +239,7 @@ def _cluster(found: EtcdCaches, namespaces: Cache, agents: Cache) -> list[Watch]
         return list(agents.keys())
 
     return [
-        Watch(namespaces, to=to, when=_differs(lambda obj: metadata_of(obj).labels.get(MONITORING))),
+        Watch(namespaces, to=to, when=_differs(lambda obj: metadata_of(obj).labels.get(MONITORING_LABEL))),
         *(Watch(cache, to=to) for cache in found.all),
     ]
 
@@ -252,13 +282,18 @@ def secrets_of_agent(obj: Object) -> Iterable[str]:
     agent = read(InstanaAgent, obj)
     sensor = agent.spec.k8s_sensor
     named = [*_named(agent.spec.agent), sensor.etcd.ca.secret_name, sensor.rest_client.ca.secret_name, AUTHORITY]
-    return [f"{agent.metadata.namespace}/{name}" for name in named if name]
+    return [f"{agent.metadata.namespace}/{name}" for name in (*named, *_issued(agent)) if name]
 
 
 def secrets_of_remote(obj: Object) -> Iterable[str]:
     """The Secrets that an InstanaAgentRemote names, as `namespace/name`."""
     agent = read(InstanaAgentRemote, obj)
-    return [f"{agent.metadata.namespace}/{name}" for name in _named(agent.spec.agent) if name]
+    return [f"{agent.metadata.namespace}/{name}" for name in (*_named(agent.spec.agent), *_issued(agent)) if name]
+
+
+def _issued(agent: InstanaAgent | InstanaAgentRemote) -> tuple[str, ...]:
+    """The Secret that an issuer writes, for an agent with options: they need not be understood here."""
+    return (issued_secret(agent),) if OPTIONS_ANNOTATION in agent.metadata.annotations else ()
 
 
 def _named(agent: InstanaBaseAgent) -> tuple[str, str]:

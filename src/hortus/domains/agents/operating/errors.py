@@ -13,9 +13,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from hortus.domains.agents.names import CERTIFICATES
 from hortus.domains.agents.operating.dependents import Dependent
 from hortus.engine import Actor, StepError
-from hortus.kube.errors import ApiError, BadRequest, Conflict, Forbidden, Invalid, KubeError, TransportError
+from hortus.kube.errors import ApiError, BadRequest, Conflict, Forbidden, Invalid, KubeError, NotServed, TransportError
 
 REFUSED_AGAIN: Final = 300.0
 """Seconds until an object is tried again that was refused for its content."""
@@ -71,6 +72,8 @@ class ObjectFailure(NamedTuple):
         if self.object.kind == "Secret" and isinstance(self.error, ApiError):
             fields = [cause.field for cause in msgspec.convert(self.error.details, _Details).causes]
             said = f"{self.error.status_reason}: {', '.join(filter(None, fields)) or 'see the API server'}"
+        elif isinstance(self.error, NotServed) and self.object.group == CERTIFICATES.group:
+            said = "the cluster does not serve this kind: install cert-manager, or remove option certificate"
         return f"{self.phase} of {self.object}: {said}"
 
     @property

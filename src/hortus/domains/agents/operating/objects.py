@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from hortus.domains.agents.discovery.secrets import MANAGED
+from hortus.domains.agents.names import CERTIFICATES
 from hortus.domains.agents.operating.dependents import Dependent, dependent_of
 from hortus.domains.agents.operating.filters import ownership_of
 from hortus.engine import Cache, Manager
@@ -36,7 +37,9 @@ BESIDES_THE_AGENT: Final = (CONFIG_MAPS, SECRETS, SERVICES, ACCOUNTS, DAEMON_SET
 """Kinds whose objects lie next to their agent, which owns them."""
 WITHOUT_OWNER: Final = (CLUSTER_ROLES, CLUSTER_BINDINGS, ROLES, BINDINGS)
 """Kinds whose objects no reference leads from: garbage collection works within one namespace."""
-_BY_KIND: Final = {(one.group, one.kind): one for one in (*BESIDES_THE_AGENT, *WITHOUT_OWNER)}
+WITHOUT_CACHE: Final = (CERTIFICATES,)
+"""Kinds that few clusters serve, of objects that only options ask for: no watch of them is kept."""
+_BY_KIND: Final = {(one.group, one.kind): one for one in (*BESIDES_THE_AGENT, *WITHOUT_OWNER, *WITHOUT_CACHE)}
 
 
 def resource_of(one: Dependent) -> Resource | None:
@@ -57,8 +60,9 @@ class AgentObjects:
         }
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
-        """One object, read only."""
-        return self.caches[resource].get(ObjectKey(namespace, name))
+        """One object, read only; None also for a kind that has no cache."""
+        cache = self.caches.get(resource)
+        return cache.get(ObjectKey(namespace, name)) if cache is not None else None
 
     def live(self, wanted: Object) -> Object | None:
         """The object of the name of one that was built."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from hortus.domains.agents.builders import InstanaFacts, missing_certificate
 from hortus.domains.agents.types import InstanaAgent, InstanaAgentRemote, InstanaBaseAgent
 
 KEY_MISSING: Final = "KeyMissing"
@@ -17,6 +18,7 @@ KEY_NOT_IN_SECRET: Final = "KeyNotInSecret"  # noqa: S105 - a reason
 PATH_MISSING: Final = "MountPathMissing"
 NAME_SHARED: Final = "NameShared"
 ZONE_TWICE: Final = "ZoneTwice"
+NOT_ISSUED: Final = "CertificateNotIssued"
 
 Exists = Callable[[str], bool]
 """Reports whether the namespace of the agent has a Secret of that name."""
@@ -62,6 +64,12 @@ def problems_of_remote(
     if not agent.spec.zone.name:
         found[NAME_MISSING] = "no agent is deployed: set spec.zone.name"
     return found
+
+
+def problems_of_certificate(agent: InstanaAgent | InstanaAgentRemote, facts: InstanaFacts) -> dict[str, str]:
+    """Message by reason, where the cluster has not issued a certificate that options ask for."""
+    message = missing_certificate(agent, facts)
+    return {NOT_ISSUED: message} if message else {}
 
 
 def _problems_of(agent: InstanaBaseAgent, *, exists: Exists, keys: Mapping[str, bytes] | None) -> dict[str, str]:

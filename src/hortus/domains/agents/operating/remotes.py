@@ -19,7 +19,7 @@ from hortus.domains.agents.operating.base import AgentController
 from hortus.domains.agents.operating.context import AgentContext
 from hortus.domains.agents.operating.dependents import dependent_of
 from hortus.domains.agents.operating.objects import DEPLOYMENTS, SECRETS
-from hortus.domains.agents.operating.problems import problems_of_remote
+from hortus.domains.agents.operating.problems import problems_of_certificate, problems_of_remote
 from hortus.domains.agents.operating.verdicts import AgentCondition, Workload
 from hortus.domains.agents.types import InstanaAgentRemote
 from hortus.engine import Cache, Wiring
@@ -66,7 +66,8 @@ class InstanaAgentRemoteController(AgentController[InstanaAgentRemote]):
         def exists(name: str) -> bool:
             return self._world.secrets.exists(ObjectKey(namespace, name))
 
-        return problems_of_remote(agent, exists=exists, keys=context.facts.keys_secret)
+        found = problems_of_remote(agent, exists=exists, keys=context.facts.keys_secret)
+        return found | problems_of_certificate(agent, context.facts)
 
     # The shared account.
 

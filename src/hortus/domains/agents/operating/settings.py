@@ -12,6 +12,7 @@ from hortus.domains.agents.settings import operator_version
 from hortus.engine.flags import Flag, FlagError
 
 _DRIVERS: Final = ("secret", "configmap")
+PAGE_PERIOD: Final = 60.0
 
 OPERATING_FLAGS: Final = (
     Flag("agent-ctrl-workers-cnt", "int", 2, "InstanaAgents, and InstanaAgentRemotes, reconciled at the same time."),
@@ -30,6 +31,8 @@ class OperatingSettings(msgspec.Struct, frozen=True, kw_only=True):
     operator_version: str
     helm_driver: str = "secret"
     workers: int = 2
+    page_period: float = PAGE_PERIOD
+    """Seconds between two looks at the status pages of an agent that has the option."""
 
 
 def operating_settings(values: Mapping[str, Any], given: Mapping[str, str] = os.environ) -> OperatingSettings:

@@ -15,6 +15,7 @@ import msgspec
 from hortus import __version__
 from hortus.domains.agents.packaging import templates
 from hortus.domains.agents.packaging.operator import OperatorChoices, operator_objects
+from hortus.domains.agents.packaging.webhooks import webhook_arguments, webhook_objects
 from hortus.domains.agents.types import (
     INSTANA_AGENTS,
     INSTANA_AGENTS_REMOTE,
@@ -48,6 +49,7 @@ def chart_files() -> dict[str, str]:
         "templates/agent.yaml": templates.AGENT,
         "templates/remotes.yaml": templates.REMOTES,
         "templates/operator.yaml": operator_template(),
+        "templates/webhooks.yaml": webhook_template(),
         "templates/uninstall.yaml": templates.UNINSTALL,
         "templates/NOTES.txt": templates.NOTES,
     }
@@ -104,10 +106,14 @@ def _is_plain(name: str, node: _Node) -> bool:
     return name in _OWN or (name == "env" and node.type == "array")
 
 
+_CHOICES: Final = OperatorChoices(namespace="@@.Release.Namespace | quote@@")
+"""The choices that all objects share."""
+
+
 def operator_template() -> str:
     """The operator's objects as a template: a value between @@ is an expression."""
-    choices = OperatorChoices(
-        namespace="@@.Release.Namespace | quote@@",
+    choices = msgspec.structs.replace(
+        _CHOICES,
         image='@@include "instana-agent.image" . | quote@@',
         pull_policy="@@.Values.controllerManager.image.pullPolicy | quote@@",
         version="@@.Chart.AppVersion | quote@@",
@@ -127,7 +133,19 @@ def operator_template() -> str:
     return _NOTE + _EXPRESSION.sub(_expression, made)
 
 
-_MORE_ARGUMENTS: Final = "        {{- with .Values.controllerManager.extraArgs }}{{ toYaml . | nindent 8 }}{{ end }}\n"
+_SERVED: Final = "{{- if (.Values.webhooks | default dict).agents }}"
+_MORE_ARGUMENTS: Final = (
+    f"        {_SERVED}\n"
+    + "".join(f"        - {one}\n" for one in webhook_arguments("{{ .Release.Namespace }}"))
+    + "        {{- end }}\n"
+    "        {{- with .Values.controllerManager.extraArgs }}{{ toYaml . | nindent 8 }}{{ end }}\n"
+)
+
+
+def webhook_template() -> str:
+    """The webhook's objects as a template."""
+    made = "".join(f"---\n{yaml.dump(one)}" for one in webhook_objects(_CHOICES))
+    return f"{_NOTE}{_SERVED}\n{_EXPRESSION.sub(_expression, made)}{{{{- end }}}}\n"
 
 
 def _expression(found: re.Match[str]) -> str:

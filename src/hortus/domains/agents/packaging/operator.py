@@ -8,7 +8,8 @@ import msgspec
 
 from hortus import __version__
 from hortus.domains.agents import rbac
-from hortus.engine.rbac import EVENTS, LEASES, policy_rules
+from hortus.domains.agents.names import OPERATOR_LEASE
+from hortus.engine.rbac import EVENTS, LEASES, Permission, policy_rules
 from hortus.kube.objects import Object
 
 NAMESPACE: Final = "instana-agent"
@@ -22,7 +23,7 @@ SELECTOR: Final = {"app.kubernetes.io/name": "instana-agent-operator"}
 VERSION_LABEL: Final = "app.kubernetes.io/operator-version"
 IMAGE: Final = f"hortus:{__version__}"
 ARGUMENTS: Final = ("run", "--agents", "--leader-elect", "--watch-namespace=", "--gardener-kubeconfig-path=")
-_RBAC: Final = "rbac.authorization.k8s.io"
+RBAC: Final = "rbac.authorization.k8s.io"
 _ARCHITECTURES: Final = ("amd64", "arm64")
 """Architectures for which all libraries have wheels."""
 
@@ -46,9 +47,32 @@ class OperatorChoices(msgspec.Struct, frozen=True, kw_only=True):
 RESOURCES: Final[Object] = {"limits": {"memory": "600Mi"}, "requests": {"cpu": "200m", "memory": "200Mi"}}
 
 
+_RIVAL: Final = Permission(
+    LEASES.group,
+    LEASES.resources,
+    ("get", "list", "watch", "update"),
+    "holds the lease of the Go operator, without which agents are not reconciled",
+    names=(OPERATOR_LEASE,),
+)
+
+
 def operator_objects(choices: OperatorChoices) -> list[Object]:
     """The account, its roles and the Deployment, in the order in which they are applied."""
     return [account(choices), *roles(choices), deployment(choices)]
+
+
+def page_objects(choices: OperatorChoices) -> list[Object]:
+    """The permission to read status pages of agents (option `runtimeStatus`), which the operator has not by itself."""
+    name = f"{CLUSTER_ROLE}-status-pages"
+    return [
+        _rbac("ClusterRole", {"name": name, "labels": dict(SELECTOR)}, rules=policy_rules(rbac.PAGES)),
+        _rbac(
+            "ClusterRoleBinding",
+            {"name": name, "labels": dict(SELECTOR)},
+            roleRef={"apiGroup": RBAC, "kind": "ClusterRole", "name": name},
+            subjects=[{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": choices.namespace}],
+        ),
+    ]
 
 
 def account(choices: OperatorChoices) -> Object:
@@ -62,7 +86,7 @@ def account(choices: OperatorChoices) -> Object:
 
 def cluster_rules() -> list[Object]:
     """The rules in the whole cluster: those of the controllers, in every namespace."""
-    return policy_rules((*rbac.CONTROL, *rbac.WIDE, EVENTS))
+    return policy_rules((*rbac.CONTROL, *rbac.WIDE, EVENTS, _RIVAL))
 
 
 def election_rules() -> list[Object]:
@@ -79,21 +103,21 @@ def roles(choices: OperatorChoices) -> list[Object]:
         _rbac(
             "ClusterRoleBinding",
             {"name": CLUSTER_BINDING, "labels": labels},
-            roleRef={"apiGroup": _RBAC, "kind": "ClusterRole", "name": CLUSTER_ROLE},
+            roleRef={"apiGroup": RBAC, "kind": "ClusterRole", "name": CLUSTER_ROLE},
             subjects=subjects,
         ),
         _rbac("Role", {"name": ROLE, "namespace": choices.namespace, "labels": labels}, rules=election_rules()),
         _rbac(
             "RoleBinding",
             {"name": BINDING, "namespace": choices.namespace, "labels": labels},
-            roleRef={"apiGroup": _RBAC, "kind": "Role", "name": ROLE},
+            roleRef={"apiGroup": RBAC, "kind": "Role", "name": ROLE},
             subjects=subjects,
         ),
     ]
 
 
 def _rbac(kind: str, metadata: Object, **fields: Any) -> Object:
-    return {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": metadata, **fields}
+    return {"apiVersion": f"{RBAC}/v1", "kind": kind, "metadata": metadata, **fields}
 
 
 def deployment(choices: OperatorChoices) -> Object:

@@ -56,6 +56,11 @@ controllerManager:
     tolerations: []
     priorityClassName: ""
 
+# The API server asks the operator about agents: wrong ones are refused with all findings. While the operator does not
+# answer everything passes. The certificate is made and kept by the operator.
+webhooks:
+  agents: false
+
 # Before an uninstallation all agents of the namespace are deleted, while the operator is there to clean up after them.
 uninstall:
   enabled: true
