@@ -1,0 +1,55 @@
+"""Parts that several kinds of Gardener's extension API have in their statuses."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hortus.schema import Fields
+
+EXTENSIONS_GROUP: Final = "extensions.gardener.cloud"
+VERSION: Final = "v1alpha1"
+
+
+class GardenCondition(Fields, frozen=True):
+    """A condition in Gardener's form: with the time of its last update, and codes of errors."""
+
+    type: str
+    """Type of the condition."""
+    status: str = "Unknown"
+    """True, False, Unknown or Progressing."""
+    last_transition_time: str = ""
+    """Time at which the status changed."""
+    last_update_time: str = ""
+    """Time at which anything of it changed."""
+    reason: str = ""
+    """Reason in CamelCase."""
+    message: str = ""
+    """Message for people."""
+    codes: tuple[str, ...] = ()
+    """Codes of known errors, such as ERR_CONFIGURATION_PROBLEM."""
+
+
+class GardenOperation(Fields, frozen=True):
+    """The operation that a controller carries out, or did last."""
+
+    type: str = ""
+    """Create, Reconcile, Delete, Migrate or Restore."""
+    state: str = ""
+    """Processing, Succeeded, Error or Failed."""
+    progress: int = 0
+    """Percent."""
+    description: str = ""
+    """Description for people."""
+    last_update_time: str = ""
+    """Time of the last change."""
+
+
+class GardenError(Fields, frozen=True):
+    """The error of the last operation."""
+
+    description: str = ""
+    """Description for people."""
+    codes: tuple[str, ...] = ()
+    """Codes of known errors."""
+    last_update_time: str = ""
+    """Time of the error."""
