@@ -1,0 +1,42 @@
+"""Names of the ACL extension and of the objects around it, as Gardener and the Go extension have them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hortus.domains.garden.extension.topic import ExtensionFacts
+from hortus.engine.rbac import Permission
+from hortus.kube.objects import Resource
+
+ACL: Final = "acl"
+FACTS: Final = ExtensionFacts(type=ACL, seed_resource="acl-seed", workerless=True)
+
+GATEWAYS: Final = Resource("networking.istio.io", "v1beta1", "gateways", "Gateway")
+ENVOY_FILTERS: Final = Resource("networking.istio.io", "v1alpha3", "envoyfilters", "EnvoyFilter")
+DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
+SERVICES: Final = Resource("", "v1", "services", "Service")
+CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
+
+API_GATEWAY: Final = "kube-apiserver"
+"""Gateway in the Shoot's namespace: its selector finds the Deployment that serves the Shoot."""
+INGRESS_GATEWAY: Final = "nginx-ingress-controller"
+INGRESS_GATEWAY_NAMESPACE: Final = "garden"
+INGRESS_NAMESPACE: Final = "istio-ingress"
+"""The gateway of dashboards is in this namespace, wherever that of a kube-apiserver is."""
+GATEWAY_SERVICE: Final = "istio-ingressgateway"
+SHOOT_INFO: Final = "shoot-info"
+SHOOT_INFO_NAMESPACE: Final = "kube-system"
+EGRESS_KEY: Final = "egressCIDRs"
+
+VPN_LISTENER: Final = "0.0.0.0_8132"
+PROXY_LISTENER: Final = "0.0.0.0_8443"
+"""The unified HTTP proxy port (gardener, docs/proposals/30-apiserver-proxy.md)."""
+
+PERMISSIONS: Final = (
+    Permission(GATEWAYS.group, (GATEWAYS.plural,), ("get",), "finds the gateway of a Shoot"),
+    Permission(DEPLOYMENTS.group, (DEPLOYMENTS.plural,), ("list",), "finds the Deployment of a gateway"),
+    Permission("", (SERVICES.plural,), ("get",), "reads how a gateway is reached", names=(GATEWAY_SERVICE,)),
+    Permission("", (CONFIG_MAPS.plural,), ("get",), "reads the seed's own addresses", names=(SHOOT_INFO,)),
+    Permission("extensions.gardener.cloud", ("infrastructures",), ("list", "watch"), "reads addresses of nodes"),
+)
+"""On the seed."""
