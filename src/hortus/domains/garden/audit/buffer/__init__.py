@@ -1,0 +1,1 @@
+"""The buffer of audit events: a receiver of audit webhooks, a spool on the disk, and sinks."""

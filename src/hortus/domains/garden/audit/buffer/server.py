@@ -1,0 +1,177 @@
+"""The webhook that API servers send audit events to, over HTTPS with client certificates.
+
+A request is answered 200 when its events are kept as the sync policy says. While the spool has no room a request is
+held for some seconds and then answered 429, so that the API server sends it again. The bodies that are read at a time
+are bounded in bytes, and each in time: others wait in their sockets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+
+import structlog
+from aiohttp import web
+
+from hortus.domains.garden.audit.buffer.committing import Committer
+from hortus.domains.garden.audit.buffer.events import NotEventsError, lines_of
+from hortus.domains.garden.audit.buffer.metrics import BufferMetrics
+from hortus.domains.garden.audit.buffer.settings import TlsPart
+from hortus.domains.garden.audit.buffer.spool import SpoolFull
+from hortus.engine.health import Address
+from hortus.kube.secret import Secret
+from hortus.kube.tls import client_context, identify, server_context
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+LARGEST_BODY = 16 * 1024 * 1024
+"""Bytes. kube-apiserver sends 10 MiB at most by default, and 4 MB as the audit extension configures it."""
+_MOST_READ = 4 * LARGEST_BODY
+_LONGEST_READ = 30.0
+"""Seconds from the budget to the end of the body: the time after which kube-apiserver gives a request up."""
+PATH = "/audit"
+
+
+class ByteBudget:
+    """Bytes that may be held at the same time; those who ask for more wait in order."""
+
+    def __init__(self, total: int) -> None:
+        self._left = total
+        self._changed = asyncio.Condition()
+
+    async def take(self, amount: int) -> None:
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._left >= amount)
+            self._left -= amount
+
+    async def give_back(self, amount: int) -> None:
+        async with self._changed:
+            self._left += amount
+            self._changed.notify_all()
+
+
+class ReceiverTls:
+    """The certificate files; a renewed pair is shown from the next handshake on."""
+
+    def __init__(self, part: TlsPart) -> None:
+        """Raises OSError, ValueError."""
+        self.names = frozenset(part.client_names)
+        self._part = part
+        certificate, key = self._pair()
+        self.context: ssl.SSLContext = server_context(
+            certificate=certificate, key=key, client_ca=part.client_ca_file.read_bytes()
+        )
+
+    def refresh(self) -> None:
+        """Shows the files as they are now; a pair that cannot be used leaves the former in place."""
+        try:
+            certificate, key = self._pair()
+            # Tried first: one that does not fit would leave the context without any.
+            client_context(ca=certificate, certificate=certificate, key=key)
+            identify(self.context, certificate, key)
+        except (OSError, ValueError) as error:
+            _log.warning("the certificate cannot be used, the former stays in use", error=str(error))
+
+    def _pair(self) -> tuple[bytes, Secret]:
+        return self._part.certificate_file.read_bytes(), Secret(self._part.key_file.read_text())
+
+
+async def _body(request: web.Request) -> bytes:
+    """The body. Raises HTTPRequestTimeout for a client that stalls: it holds bytes that others wait for."""
+    try:
+        async with asyncio.timeout(_LONGEST_READ):
+            return await request.read()
+    except TimeoutError:
+        raise web.HTTPRequestTimeout from None
+
+
+class AuditWebhook:
+    """Serves the webhook. `start`, `stop`."""
+
+    def __init__(
+        self,
+        address: Address,
+        committer: Committer,
+        metrics: BufferMetrics,
+        *,
+        tls: ReceiverTls | None,
+        hold: float = 5.0,
+        largest: int = LARGEST_BODY,
+    ) -> None:
+        """`largest` is the size in bytes of the largest body that the spool can hold."""
+        self.port = 0
+        self._address = address
+        self._committer = committer
+        self._metrics = metrics
+        self._tls = tls
+        self._hold = hold
+        self._largest = min(largest, LARGEST_BODY)
+        self._budget = ByteBudget(_MOST_READ)
+        self._runner: web.AppRunner | None = None
+
+    async def start(self) -> None:
+        """Raises OSError."""
+        app = web.Application(client_max_size=self._largest)
+        app.router.add_post(PATH, self._receive)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=5.0)
+        await self._runner.setup()
+        context = self._tls.context if self._tls is not None else None
+        site = web.TCPSite(self._runner, self._address.host, self._address.port, ssl_context=context)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _receive(self, request: web.Request) -> web.Response:
+        if not self._known(request):
+            return self._refuse(403, "client", "the client certificate names nobody who may send")
+        size = request.content_length if request.content_length is not None else self._largest
+        if size > self._largest:
+            return self._too_large()
+        await self._budget.take(size)
+        try:
+            return await self._keep(request)
+        finally:
+            await self._budget.give_back(size)
+
+    async def _keep(self, request: web.Request) -> web.Response:
+        try:
+            lines = lines_of(await _body(request))
+            if lines.lines:
+                await self._committer.commit(lines, hold=self._hold)
+        except web.HTTPRequestEntityTooLarge:
+            return self._too_large()
+        except web.HTTPRequestTimeout:
+            return self._refuse(408, "slow", f"the body did not arrive within {_LONGEST_READ:g} seconds")
+        except NotEventsError as error:
+            _log.warning("a body is no list of audit events", error=str(error))
+            return self._refuse(400, "body", str(error))
+        except SpoolFull:
+            return self._refuse(429, "full", "the spool is full", {"Retry-After": "5"})
+        except OSError as error:
+            _log.error("events cannot be kept", error=str(error))
+            return self._refuse(503, "disk", "the events cannot be kept")
+        self._metrics.received.inc(lines.lines)
+        self._metrics.received_bytes.inc(len(lines.payload))
+        return web.Response(body=b"{}", content_type="application/json")
+
+    def _too_large(self) -> web.Response:
+        text = f"the body is larger than {self._largest} bytes"
+        if self._largest < LARGEST_BODY:
+            text += ", which is half of spool.maxBytes"
+        _log.warning("a body is too large", problem=text)
+        return self._refuse(413, "size", text)
+
+    def _refuse(self, status: int, reason: str, text: str, headers: dict[str, str] | None = None) -> web.Response:
+        self._metrics.turned_away.labels(reason).inc()
+        return web.Response(status=status, text=f"{text}\n", headers=headers)
+
+    def _known(self, request: web.Request) -> bool:
+        """Returns whether the client's certificate has one of the names that are asked for."""
+        if self._tls is None or not self._tls.names or request.transport is None:
+            return True
+        given = request.transport.get_extra_info("peercert") or {}
+        found = (value for part in given.get("subject", ()) for name, value in part if name == "commonName")
+        return any(name in self._tls.names for name in found)

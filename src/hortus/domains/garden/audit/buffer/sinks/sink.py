@@ -1,0 +1,58 @@
+"""The seam between delivery and sinks: one batch in, a confirmation or a SinkError out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+
+class SinkError(Exception):
+    """A batch was not confirmed; the message holds no credential."""
+
+    def __init__(
+        self, message: str, *, retry_after: float = 0.0, too_large: bool = False, refused: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        """Seconds that the sink asked for."""
+        self.too_large = too_large
+        """True where a smaller batch may be accepted."""
+        self.refused = refused
+        """True where the same batch will be refused again."""
+
+
+class SinkBatch(NamedTuple):
+    """Lines in order, as NDJSON."""
+
+    spool: str
+    first: int
+    """Sequence number of the first line."""
+    end: int
+    """Sequence number behind the last line."""
+    lines: int
+    payload: bytes
+    digest: str
+    """Digest of the chain behind the last line: a place that a verification can be compared with."""
+    time: float
+    """Seconds since the Unix epoch at which the first line was received."""
+
+    def split(self) -> list[bytes]:
+        """The lines without their ends."""
+        return self.payload[:-1].split(b"\n")
+
+    def halves(self) -> Iterator[SinkBatch]:
+        lines = self.split()
+        middle = len(lines) // 2
+        for part, first in ((lines[:middle], self.first), (lines[middle:], self.first + middle)):
+            payload = b"\n".join(part) + b"\n"
+            yield self._replace(first=first, end=first + len(part), lines=len(part), payload=payload)
+
+
+class AuditSink(Protocol):
+    """A destination of audit events. `send` returns once the other side has confirmed the whole batch."""
+
+    async def send(self, batch: SinkBatch) -> None:
+        """Raises SinkError."""
+
+    async def close(self) -> None:
+        """Closes connections."""
