@@ -185,7 +185,7 @@ async def test_a_runtime_whose_label_was_changed_takes_everything_along(here: Wo
         await relabel(here, "rt-9")
         await here.until_state("Failed")
         await here.delete()
-        await here.until("GardenerCluster", "rt-1", lambda found: not found)
+        await here.until_gone("GardenerCluster", "rt-1")
         await here.until("Shoot", "c-1", lambda found: (found or {"metadata": {}})["metadata"].get("deletionTimestamp"))
         await here.until_gone()
     assert (await here.garden.list(SHOOTS, here.garden_namespace)).items == []
@@ -211,7 +211,7 @@ async def test_a_runtime_is_held_while_its_shoot_says_that_it_is_somebody_elses(
         assert "shoot c-1 was this Runtime's" in said["message"] and "set it back to rt-1" in said["message"]
         assert not (await here.shoot())["metadata"].get("deletionTimestamp")
         await disown(here, "rt-1")
-        await here.until("GardenerCluster", "rt-1", lambda found: not found)
+        await here.until_gone("GardenerCluster", "rt-1")
         await here.until("Shoot", "c-1", lambda found: found["metadata"].get("deletionTimestamp"))
 
 
@@ -226,7 +226,7 @@ async def test_a_runtime_goes_without_its_shoot_only_when_its_owner_says_so(here
         assert said["message"].endswith(f"annotate this Runtime with {Annotation.LEAVE}={uid}")
         await here.annotate(Annotation.LEAVE, uid)
         await here.until_gone()
-        await here.until("GardenerCluster", "rt-1", lambda found: not found)
+        await here.until_gone("GardenerCluster", "rt-1")
     assert not (await here.shoot())["metadata"].get("deletionTimestamp")
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from tests.domains.clusters.world import World, is_ready
 from tests.domains.killing import Killer
@@ -12,18 +13,17 @@ from hortus.domains.clusters.garden import SHOOTS
 from hortus.domains.clusters.inside.administrators import BINDINGS, LABEL
 from hortus.domains.clusters.inside.oidc import PROVIDERS
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
-from hortus.kube.objects import Object
 
 MOST_LIVES = 40
 
 
-async def lives_until(here: World, killer: Killer, done: Callable[[Object], bool]) -> int:
-    """Start processes, each killed at its first or second write, until the Runtime is as wanted; returns how many."""
+async def lives_until(here: World, killer: Killer, done: Callable[[], Coroutine[Any, Any, object]]) -> int:
+    """Start processes, each killed at its first or second write, until `done` returns; returns how many."""
     for life in range(MOST_LIVES):
         # An apply may come again and again.
         killer.aim(life % 2)
         async with here.controlled():
-            reached = asyncio.create_task(here.until("Runtime", "rt-1", done))
+            reached = asyncio.create_task(done())
             struck = asyncio.create_task(killer.struck.wait())
             await asyncio.wait((reached, struck), return_when=asyncio.FIRST_COMPLETED)
             struck.cancel()
@@ -40,7 +40,7 @@ async def test_killed_at_every_write_a_runtime_still_grows_changes_and_goes(here
     here.choices["workers"] = 1
     killer = Killer("runtime-controller", here.requests, here.garden_requests, reads=False)
     await here.create()
-    grown = await lives_until(here, killer, is_ready)
+    grown = await lives_until(here, killer, lambda: here.until("Runtime", "rt-1", is_ready))
     assert grown > 5
     shoots = (await here.garden.list(SHOOTS, here.garden_namespace)).items
     assert [shoot["metadata"]["name"] for shoot in shoots] == ["c-1"]
@@ -50,11 +50,11 @@ async def test_killed_at_every_write_a_runtime_still_grows_changes_and_goes(here
     assert [found["metadata"]["name"] for found in (await inside.list(PROVIDERS)).items] == ["kyma-oidc-0"]
 
     await here.resize(7)
-    assert await lives_until(here, killer, is_ready) > 3
+    assert await lives_until(here, killer, lambda: here.until("Runtime", "rt-1", is_ready)) > 3
     [pool] = (await here.shoot())["spec"]["provider"]["workers"]
     assert pool["maximum"] == 7
 
     await here.delete()
-    assert await lives_until(here, killer, lambda found: not found) > 3
+    assert await lives_until(here, killer, here.until_gone) > 3
     assert (await here.garden.list(SHOOTS, here.garden_namespace)).items == []
     assert (await here.client.list(GARDENER_CLUSTERS, here.namespace)).items == []

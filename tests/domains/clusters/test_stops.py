@@ -79,7 +79,7 @@ async def test_a_spec_that_is_taken_away_must_come_back_before_the_shoot_can_go(
         await here.until_said("shoot c-1 is this Runtime's", kind="Deprovisioned")
         assert not (await here.shoot())["metadata"].get("deletionTimestamp")
         await here.change({"spec": spec})
-        await here.until("GardenerCluster", "rt-1", lambda found: not found)
+        await here.until_gone("GardenerCluster", "rt-1")
 
 
 async def test_a_conversion_that_fails_changes_nothing_in_the_garden(here: World) -> None:

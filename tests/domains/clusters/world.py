@@ -16,6 +16,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 from tests.domains.clusters.shoot import samples
+from tests.waiting import until
 
 from hortus.domains.clusters.changes import CHANGE_KINDS
 from hortus.domains.clusters.composition import add_controllers
@@ -272,14 +273,23 @@ class World:
     # Conditions to wait for.
 
     async def until(self, kind: str, name: str, says: Callable[[Object], Any]) -> Object:
-        """The object as soon as the watch shows it so; `says` gets an empty dict when there is none."""
+        """The object as soon as the watch shows that it exists and `says` holds of it."""
+        key = (kind, name)
+        await self._shown_when(key, lambda: key in self._seen and says(self._seen[key]))
+        return self._seen[key]
+
+    async def until_gone(self, kind: str = "Runtime", name: str = "rt-1") -> None:
+        """Returns when the watch shows no such object."""
+        key = (kind, name)
+        await self._shown_when(key, lambda: key not in self._seen)
+
+    async def _shown_when(self, key: tuple[str, str], holds: Callable[[], Any]) -> None:
         async with self._news:
             try:
                 async with asyncio.timeout(PATIENCE):
-                    await self._news.wait_for(lambda: says(self._seen.get((kind, name), {})))
+                    await self._news.wait_for(holds)
             except TimeoutError:
-                raise AssertionError(f"waited in vain; last seen: {self._seen.get((kind, name))}") from None
-            return self._seen.get((kind, name), {})
+                raise AssertionError(f"waited in vain; last seen: {self._seen.get(key)}") from None
 
     async def until_state(self, state: str, name: str = "rt-1") -> Object:
         return await self.until("Runtime", name, lambda found: (found.get("status") or {}).get("state") == state)
@@ -306,11 +316,8 @@ class World:
         """The Shoot once it was patched for that generation of its Runtime."""
         key = "infrastructuremanager.kyma-project.io/runtime-generation"
         return await self.until(
-            "Shoot", shoot, lambda found: found and found["metadata"]["annotations"].get(key) == str(generation)
+            "Shoot", shoot, lambda found: found["metadata"]["annotations"].get(key) == str(generation)
         )
-
-    async def until_gone(self, kind: str = "Runtime", name: str = "rt-1") -> None:
-        await self.until(kind, name, lambda found: not found)
 
     async def until_event(self, reason: str) -> Object:
         """The first event with this reason."""
@@ -325,7 +332,8 @@ class World:
         key = ObjectKey(self.namespace, name)
         before = self._ended[key]
         self.controller.enqueue_all([key])
-        await self._reported_when(lambda: self._ended[key] > before and self._at_rest())
+        await self._reported_when(lambda: self._ended[key] > before)
+        await self._idle()
 
     async def advance(self, seconds: float) -> None:
         """Let time pass, and let the controller finish what was due."""
@@ -338,11 +346,16 @@ class World:
         await self._reported_when(lambda: abs((self.clock.next_due or 0.0) - seconds) < 1e-6)
 
     async def _idle(self) -> None:
-        await self._reported_when(self._at_rest)
+        await until(self._at_rest)
 
     def _at_rest(self) -> bool:
-        """True when nobody reconciles and every event is written: only then does the store's revision stand still."""
-        return not self._active and all(recorder.idle for recorder in self._recorders)
+        """True when nothing is reconciled or waits for it, and every event is written.
+
+        Only then does the store's revision stand still. A reconcile that was under way may leave another in the queue.
+        """
+        queue = self.controller.queue if self.controller is not None else None
+        is_busy = queue is not None and not queue.closed and (queue.waiting or queue.running)
+        return not self._active and not is_busy and all(recorder.idle for recorder in self._recorders)
 
     async def revision(self) -> str:
         """The store's revision: it moves with every write anywhere."""
@@ -487,6 +500,8 @@ class World:
                     else:
                         self._seen[key] = event.object
                     self._news.notify_all()
+                # A state that the next event ends is seen by those who wait for it.
+                await asyncio.sleep(0)
                 if self.automatic and event.type != "DELETED":
                     await self._garden_like(resource, event.object)
 

@@ -58,7 +58,7 @@ def add_to(process: ProcessContext) -> None:
     values = process.values
     if not chosen.served(values):
         path = values["converter-config-filepath"]
-        _log.warning("Runtimes are not served: there is no converter configuration", path=path)
+        _log.warning("no converter configuration, so Runtimes are not served", path=path)
         return
     settings = chosen.from_flags(values)
     for remark in settings.configuration.remarks:

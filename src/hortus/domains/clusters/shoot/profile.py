@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+import msgspec
+
 from hortus.domains.clusters.configuration import Configuration
 from hortus.domains.clusters.pools import PoolFields, PoolImage, PoolVolume, converted
 from hortus.domains.clusters.shoot import versions
@@ -22,6 +24,8 @@ from hortus.kube.objects import shaped
 from hortus.schema import FieldError, Fields
 from hortus.schema.problems import invalid, not_supported
 
+_OPENSTACK: Final = "openstack"
+_IMAGE_PARTS: Final = ("type", "machineCapabilities", "machineTypes", "providerConfig")
 _SHOWN: Final = 20
 """Most alternatives that a message lists."""
 
@@ -69,6 +73,12 @@ class Offer(Fields, frozen=True):
     regions: tuple[OfferedRegion, ...] = ()
     type: str = ""
     volume_types: tuple[OfferedVolume, ...] = ()
+    image_source: Object = msgspec.field(default_factory=dict)
+    """The parts of OpenStack's spec by which machine images are found in a region, as they are; else empty."""
+
+
+class _ImageSource(Fields, frozen=True):
+    spec: Object = msgspec.field(default_factory=dict)
 
 
 class _Profile(Fields, frozen=True):
@@ -82,7 +92,7 @@ def profile_outline(profile: Object) -> Object:
     """
     metadata, found = profile["metadata"], shaped(profile, _Profile)
     kept = {name: metadata[name] for name in ("name", "uid", "resourceVersion") if name in metadata}
-    return {"metadata": kept, "offer": found.spec if found is not None else None}
+    return {"metadata": kept, "offer": _with_images(found.spec, profile) if found is not None else None}
 
 
 def kept_offer(kept: Object | None) -> Offer | None:
@@ -93,7 +103,16 @@ def kept_offer(kept: Object | None) -> Offer | None:
 
 def offer_of(profile: Object) -> Offer:
     """The offer of a whole CloudProfile. Raises NotReadable."""
-    return converted(profile, _Profile, "CloudProfile").spec
+    return _with_images(converted(profile, _Profile, "CloudProfile").spec, profile)
+
+
+def _with_images(offer: Offer, profile: Object) -> Offer:
+    """The offer with the source of its images. Values of this field that a CloudProfile has are dropped."""
+    found = shaped(profile, _ImageSource) if offer.type == _OPENSTACK else None
+    if found is None or not found.spec.get("providerConfig"):
+        return msgspec.structs.replace(offer, image_source={}) if offer.image_source else offer
+    kept = {part: found.spec[part] for part in _IMAGE_PARTS if part in found.spec}
+    return msgspec.structs.replace(offer, image_source=kept)
 
 
 def profile_problems(
@@ -135,6 +154,7 @@ def _pools(
         yield from _image_problems(
             path, pool.machine.image, before.machine.image if before is not None else None, offer
         )
+        yield from _region_problems(path, pool, before, runtime.wanted.shoot.region, offer)
         yield from _volume_problems(path, pool.volume, before.volume if before is not None else None, offer)
 
 
@@ -177,6 +197,46 @@ def _image_problems(path: str, wanted: PoolImage, running: PoolImage | None, off
     offered = [entry.version for entry in images[wanted.name].versions]
     if wanted.version not in offered:
         yield _unsupported(f"{path}.machine.image.version", wanted.version, versions.ordered(offered))
+
+
+def _region_problems(
+    path: str, pool: PoolFields, before: PoolFields | None, region: str, offer: Offer
+) -> Iterator[FieldError]:
+    """An image that OpenStack does not have in the region for machines of the pool, such as one for arm64."""
+    machine = pool.machine
+    if before is not None and (machine.type, machine.image) == (before.machine.type, before.machine.image):
+        return
+    if not (offer.image_source and _is_offered(machine.image, offer)):
+        return
+    # Few fleets run on OpenStack: the others do not load this.
+    from hortus.engine.machineimages import (
+        AmbiguousImage,
+        ImageNotFound,
+        MachineImageRequest,
+        UnreadableProfile,
+        profile_of,
+        select_image,
+    )
+
+    wanted = MachineImageRequest(
+        name=machine.image.name,
+        version=machine.image.version,
+        region=region,
+        machine_type=machine.type,
+        architecture=machine.architecture or "",
+    )
+    try:
+        select_image(profile_of({"spec": offer.image_source}), wanted)
+    except (ImageNotFound, AmbiguousImage) as error:
+        yield invalid(f"{path}.machine.image", f"{wanted.name}:{wanted.version}", str(error))
+    except UnreadableProfile:
+        # The garden decides, as where the rest of the profile has another shape.
+        return
+
+
+def _is_offered(wanted: PoolImage, offer: Offer) -> bool:
+    images = (image.versions for image in offer.machine_images if image.name == wanted.name)
+    return any(entry.version == wanted.version for versions_ in images for entry in versions_)
 
 
 def _volume_problems(
