@@ -62,10 +62,11 @@ async def _named(work: Awaitable[object]) -> object:
 class Attempts(Generic[W]):
     """The attempts of one file of tests."""
 
-    def __init__(self, controller: str, state: Callable[[W], Awaitable[Object]]) -> None:
-        """`controller` is the one that is killed, `state` what users see in a world."""
+    def __init__(self, controller: str, state: Callable[[W], Awaitable[Object]], *, parts: int = PARTS) -> None:
+        """`controller` is the one that is killed, `state` what users see in a world, `parts` those of the work."""
         self._controller = controller
         self._state = state
+        self._parts = parts
 
     async def assert_no_kill_shows(
         self,
@@ -79,6 +80,10 @@ class Attempts(Generic[W]):
     ) -> None:
         """Kill the work at each of its answers and compare the ends. The controller gets at least `least` answers."""
         compared = state or self._state
+        # A process starts in the task of the test, whose calls are not those of a worker.
+        task = asyncio.current_task()
+        assert task is not None
+        task.set_name("test")
 
         async def attempt(answers: int | None) -> tuple[Object, bool]:
             async with world() as here:
@@ -89,7 +94,7 @@ class Attempts(Generic[W]):
                     return await compared(here), killed
 
         expected, _ = await attempt(None)
-        for answers in itertools.count(part, PARTS):
+        for answers in itertools.count(part, self._parts):
             found, killed = await attempt(answers)
             assert found == expected, f"killed at answer {answers}"
             if not killed:

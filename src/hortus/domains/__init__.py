@@ -11,7 +11,10 @@ Domains meet through API objects: a domain imports of another only its `types`.
 from __future__ import annotations
 
 import pkgutil
+import secrets
+import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -27,10 +30,16 @@ if TYPE_CHECKING:
     from hortus.engine.remote import RemotePool
     from hortus.engine.rollouts import RolloutGate
     from hortus.engine.rollouts.types import ChangeKind
+    from hortus.engine.serving import AdmissionWebhooks
     from hortus.kube import Client
     from hortus.kube.objects import Object, Resource
     from hortus.schema import Kind
     from hortus.terminal import CommandGroup, Connections
+
+_PORTS, _PORT_ATTEMPTS = 20_000, 100
+"""Ports to choose from, and attempts before the choice is left to the kernel."""
+_FIRST_PORT = 10_000
+"""The lowest port that is chosen: those below are often those of well-known servers."""
 
 Reload = Callable[[Mapping[str, Any]], None]
 """Takes over changed values of flags, which every domain has checked."""
@@ -41,9 +50,11 @@ class NamespaceRules(NamedTuple):
 
     permissions: Sequence[Permission]
     namespace_flag: str
-    """Name of the flag that gives the namespace."""
+    """Name of the flag that gives the namespace; empty where it is always `namespace`."""
     flag: str
     """Name of the flag without which the rules are not granted."""
+    namespace: str = ""
+    """The namespace where no flag gives it."""
 
 
 class RbacRules(NamedTuple):
@@ -60,7 +71,7 @@ class RbacRules(NamedTuple):
     garden_wide: Sequence[Permission] = ()
     """In the garden, in all namespaces."""
     elsewhere: Sequence[NamespaceRules] = ()
-    """On the management cluster, in namespaces that flags give."""
+    """On the management cluster, in further namespaces."""
     flag: str = ""
     """Name of a flag without which the other rules on the management cluster are not granted; empty grants always."""
 
@@ -92,14 +103,36 @@ class ProcessContext(NamedTuple):
     """The ChangeKinds of all domains whose kinds this process reconciles."""
     leftovers: LeftoverRecorder
     """To be called before something is released without being seen to be gone."""
+    webhooks: AdmissionWebhooks
+    """To be given the admission webhooks that the API server calls."""
+
+
+class ValidatingWebhook(NamedTuple):
+    """An admission webhook that the controllers of a domain serve, as the chart registers it."""
+
+    name: str
+    path: str
+    rules: Sequence[Object]
+    """The requests that the API server sends: RuleWithOperations of admissionregistration.k8s.io/v1."""
+    review_versions: Sequence[str] = ("v1",)
+    failure_policy: str = "Fail"
+    namespace_flag: str = ""
+    """Name of a flag that gives the namespace of the objects in place of --watch-namespace."""
 
 
 class RivalLease(NamedTuple):
-    """The Lease by which the operator that a domain replaces elects its leader, in whatever namespace."""
+    """The Lease by which the operator that a domain replaces elects its leader, in whatever namespace.
+
+    Hortus is not installed while that operator holds it, and holds it itself while it runs (`hortus.engine.rivals`).
+    """
 
     name: str
     flags: Sequence[str]
     """The flags with all of which Hortus does the same work."""
+
+    def concerns(self, values: Mapping[str, Any]) -> bool:
+        """Reports whether a process with these values of flags does the work of that operator."""
+        return all(values[flag] for flag in self.flags)
 
 
 class LocalSetup(NamedTuple):
@@ -109,10 +142,39 @@ class LocalSetup(NamedTuple):
     """Arguments of the controllers."""
     files: Mapping[Path, bytes] = MappingProxyType({})
     """Files to write before these start."""
+    extensions: Sequence[str] = ()
+    """Types of Gardener's extensions that the controllers reconcile: the simulated seed has Extensions of these."""
 
 
+SEED_FILE = "seed.kubeconfig"
+"""The simulated seed of `hortus up`, in its state directory."""
 REGISTRY_FILE = "registry.json"
 """The registry of `hortus up`, in its state directory: a docker config with this one registry and who may push."""
+
+
+def free_port() -> int:
+    """A port of loopback that is free now, for a server of `hortus up` whose address others are given.
+
+    It is below the range from which the kernel chooses where a program leaves the choice to it: an outgoing connection
+    would otherwise take the port before the server listens, or while it is started again.
+    """
+    lowest = _lowest_chosen_by_kernel()
+    for _ in range(_PORT_ATTEMPTS):
+        if (port := lowest - 1 - secrets.randbelow(_PORTS)) < _FIRST_PORT:
+            continue
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _lowest_chosen_by_kernel() -> int:
+    try:
+        return int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return 32768
 
 
 class LocalArtifact(NamedTuple):
@@ -162,6 +224,10 @@ class Domain:
 
     def admission_policies(self) -> Sequence[Object]:
         """Admission policies with their bindings, installed with the CRDs."""
+        return ()
+
+    def webhooks(self) -> Sequence[ValidatingWebhook]:
+        """Admission webhooks, registered by the chart where the kinds are served and its values ask for them."""
         return ()
 
     def records(self) -> Sequence[Resource]:
@@ -273,6 +339,7 @@ def all_domains() -> tuple[Domain, ...]:
 
 __all__ = [
     "REGISTRY_FILE",
+    "SEED_FILE",
     "DemoFleet",
     "Domain",
     "LocalArtifact",
@@ -281,5 +348,8 @@ __all__ = [
     "ProcessContext",
     "RbacRules",
     "Reload",
+    "RivalLease",
+    "ValidatingWebhook",
     "all_domains",
+    "free_port",
 ]

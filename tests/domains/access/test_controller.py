@@ -36,7 +36,7 @@ async def test_deleting_the_request_removes_everything(here: World) -> None:
         assert len(await here.objects_inside()) == 3
         await here.delete()
         await here.until_gone()
-        await here.until_secret(lambda obj: not obj)
+        await here.until_gone("Secret", "access-reader")
         assert await here.objects_inside() == []
 
 
@@ -126,7 +126,7 @@ async def test_a_role_by_reference_is_copied_and_followed(here: World) -> None:
             await here.clock.advance(601)
             condition = await here.until_reason("NotAllowed")
             assert "ClusterRole reader: rules[0].verbs: wildcard *" in condition["message"]
-            await here.until_secret(lambda obj: not obj)
+            await here.until_gone("Secret", "access-reader")
             assert await here.objects_inside() == []
 
 

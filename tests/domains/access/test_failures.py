@@ -44,7 +44,7 @@ async def test_a_deletion_without_an_answer_ends_with_a_record_of_what_is_left(h
     async with here.controlled():
         await here.delete()
         await here.until_reason("Removing")
-        await here.until_secret(lambda obj: not obj)
+        await here.until_gone("Secret", "access-reader")
         await here.until_gone()
         text = await detached_event(here)
     assert text.startswith(f"Released without the cluster {here.namespace}/tulip")
@@ -80,7 +80,7 @@ async def test_a_cluster_that_is_replaced_gets_everything_again(here: World) -> 
         first = content(await here.until_secret())
         await here.client.delete(GARDENER_CLUSTERS, "tulip", here.namespace)
         await here.until_reason("ClusterMissing")
-        await here.until("Secret", "kubeconfig-tulip", lambda obj: not obj)
+        await here.until_gone("Secret", "kubeconfig-tulip")
         await here.cluster(workload=f"{here.workload}-again")
         await here.until_reason("Issued")
         second = await here.until_secret(lambda obj: content(obj) != first)
@@ -158,8 +158,8 @@ async def test_no_token_is_reported_anywhere(
         second = await here.until_secret(lambda obj: len(content(obj)) > 100 and content(obj) != content(first))
         tokens.add(_token(content(second)))
         await here.until_event("Issued")
-        metrics = generate_latest(here.registry).decode()
         await here.rest()
+        metrics = generate_latest(here.registry).decode()
     await break_kubeconfig(here)
     here.real_time = True
     async with here.controlled():

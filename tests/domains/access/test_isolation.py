@@ -49,10 +49,10 @@ async def test_two_requesters_share_nothing(here: World) -> None:
         )
         condition = await here.until_reason("NotGranted", namespace=other)
         assert f"add {other} to its annotation" in condition["message"]
-        await here.until_secret(lambda obj: not obj, namespace=other)
+        await here.until_gone("Secret", "access-reader", namespace=other)
         assert await here.objects_inside() == []
         await here.client.delete(CLUSTER_ACCESSES, "reader", other)
-        await here.until("ClusterAccess", "reader", lambda obj: not obj, other)
+        await here.until_gone("ClusterAccess", "reader", other)
 
 
 async def test_a_secret_that_is_there_is_not_touched(here: World) -> None:
@@ -113,7 +113,7 @@ async def test_more_than_the_policy_allows_is_refused_and_nothing_is_made(here: 
         # Asked for more afterwards: what was granted is taken back.
         await here.change(CLUSTER_ACCESSES, "reader", {"spec": {"namespaces": ["default", "kube-system"]}})
         await here.until_reason("NotAllowed")
-        await here.until_secret(lambda obj: not obj)
+        await here.until_gone("Secret", "access-reader")
         assert await here.objects_inside() == []
 
 

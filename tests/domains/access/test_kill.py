@@ -43,10 +43,10 @@ async def test_killed_at_each_write_it_still_serves_and_leaves_nothing(here: Wor
     assert len(found) == 3, "each object once"
     assert all(line.endswith(name_of(access)) for line in found)
     await here.client.delete(CLUSTER_ACCESSES, "reader", here.namespace)
-    gone = asyncio.create_task(here.until("ClusterAccess", "reader", lambda obj: not obj))
+    gone = asyncio.create_task(here.until_gone("ClusterAccess", "reader"))
     assert await lives_until(here, gone, killer) >= 2
     assert await here.objects_inside() == []
-    await here.until_secret(lambda obj: not obj)
+    await here.until_gone("Secret", "access-reader")
 
 
 def _is_ready(obj: dict[str, object]) -> bool:

@@ -194,15 +194,23 @@ class World:
     # Conditions to wait for.
 
     async def until(self, kind: str, name: str, says: Callable[[Object], Any], namespace: str = "") -> Object:
-        """The object as soon as the watch shows it so; `says` gets an empty dict when there is none."""
+        """The object as soon as the watch shows that it exists and `says` holds of it."""
         key = (kind, namespace or self.namespace, name)
+        await self._shown_when(key, lambda: key in self._seen and says(self._seen[key]))
+        return self._seen[key]
+
+    async def until_gone(self, kind: str = "ClusterAccess", name: str = "reader", namespace: str = "") -> None:
+        """Returns when the watch shows no such object."""
+        key = (kind, namespace or self.namespace, name)
+        await self._shown_when(key, lambda: key not in self._seen)
+
+    async def _shown_when(self, key: tuple[str, str, str], holds: Callable[[], Any]) -> None:
         async with self._news:
             try:
                 async with asyncio.timeout(PATIENCE):
-                    await self._news.wait_for(lambda: says(self._seen.get(key, {})))
+                    await self._news.wait_for(holds)
             except TimeoutError:
                 raise AssertionError(f"waited in vain; last seen: {_shown(self._seen.get(key))}") from None
-            return self._seen.get(key, {})
 
     async def until_reason(self, reason: str, name: str = "reader", namespace: str = "") -> Object:
         """The Ready condition of a request once it has this reason for the present generation."""
@@ -229,22 +237,18 @@ class World:
             await self._news.wait_for(found)
             return found()[0]
 
-    async def until_gone(self, name: str = "reader") -> None:
-        await self.until("ClusterAccess", name, lambda obj: not obj)
-
     async def until_inside(
         self, resource: Resource, name: str, namespace: str, says: Callable[[Object], Any]
     ) -> Object:
-        """An object of the workload cluster as soon as it is so; {} when it is gone."""
+        """An object of the workload cluster as soon as it exists and `says` holds of it."""
         async with (
             self.inside() as client,
             asyncio.timeout(PATIENCE),
             client.watch(resource, namespace, name=name, initial_events=True) as events,
         ):
             async for event in events:
-                found = event.object if event.type in ("ADDED", "MODIFIED") else {}
-                if event.type != "BOOKMARK" and says(found):
-                    return found
+                if event.type in ("ADDED", "MODIFIED") and says(event.object):
+                    return event.object
         raise AssertionError("the watch ended")
 
     async def rest(self, name: str = "reader") -> None:
@@ -278,7 +282,8 @@ class World:
             kubeconfigs = manager.cache(SECRETS, labels=Label.SHOOT_NAME, transform=sealed)
             pool = RemotePool(
                 SecretCredentials(client, kubeconfigs),
-                settings=RemoteSettings(deny=()),
+                # The clock of the test goes on while a call is under way.
+                settings=RemoteSettings(deny=(), connect_timeout=PATIENCE, timeout=PATIENCE, deadline=1e9),
                 clock=clock,
                 observer=self.requests,
             )
@@ -321,6 +326,8 @@ class World:
                     elif event.type != "BOOKMARK":
                         self._seen[key] = event.object
                     self._news.notify_all()
+                # A state that the next event ends is seen by those who wait for it.
+                await asyncio.sleep(0)
 
 
 @asynccontextmanager

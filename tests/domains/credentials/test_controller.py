@@ -262,7 +262,7 @@ async def test_a_deleted_cluster_takes_its_secret_along(here: World) -> None:
         await here.create()
         await here.until_condition(CREATED)
         await here.client.delete(GARDENER_CLUSTERS, "rt-1", here.namespace)
-        await here.until_secret(lambda obj: not obj)
+        await here.until_gone("Secret", "kubeconfig-rt-1")
         await here.rest()
         assert here.metrics_of("rt-1") == []
 
@@ -277,7 +277,7 @@ async def test_a_cluster_deleted_while_the_controller_was_down_takes_its_secret_
         await here.change(SECRETS, "kubeconfig-rt-1", {"metadata": {"ownerReferences": None}})
     await here.client.delete(GARDENER_CLUSTERS, "rt-1", here.namespace)
     async with here.controlled():
-        await here.until_secret(lambda obj: not obj)
+        await here.until_gone("Secret", "kubeconfig-rt-1")
     with pytest.raises(NotFound):
         await here.secret()
 
@@ -293,7 +293,7 @@ async def test_a_secret_in_another_namespace_goes_with_its_cluster_too() -> None
             assert "ownerReferences" not in secret["metadata"]
         await here.client.delete(GARDENER_CLUSTERS, "rt-1", here.namespace)
         async with here.controlled():
-            await here.until("Secret", "kubeconfig-rt-1", lambda obj: not obj, "default")
+            await here.until_gone("Secret", "kubeconfig-rt-1", "default")
 
 
 async def test_a_secret_that_the_go_system_laid_out_in_another_namespace_outlives_a_missing_grant() -> None:
@@ -333,8 +333,8 @@ async def test_so_does_one_where_the_controller_does_not_watch(here: World) -> N
     await here.client.delete(GARDENER_CLUSTERS, "rt-1", here.namespace)
     assert content(await here.client.get(SECRETS, name, "default")) == kubeconfig("c-1-1")
     async with here.controlled():
-        await here.until("GardenerCluster", "rt-1", lambda obj: not obj)
-        await here.until("Secret", name, lambda obj: not obj, "default")
+        await here.until_gone("GardenerCluster", "rt-1")
+        await here.until_gone("Secret", name, "default")
 
 
 async def test_a_cluster_deleted_in_the_middle_of_a_rotation_leaves_nothing_behind(here: World) -> None:
@@ -345,7 +345,7 @@ async def test_a_cluster_deleted_in_the_middle_of_a_rotation_leaves_nothing_behi
         await here.annotate()
         await asyncio.wait_for(here.garden.entered.wait(), 60)
         await here.client.delete(GARDENER_CLUSTERS, "rt-1", here.namespace)
-        await here.until_secret(lambda obj: not obj)
+        await here.until_gone("Secret", "kubeconfig-rt-1")
         here.garden.gate.set()
         await here.rest()
         await here.rest()
@@ -360,10 +360,10 @@ async def test_a_cluster_deleted_before_its_first_secret_is_there_leaves_nothing
         await here.create()
         await asyncio.wait_for(here.garden.entered.wait(), 60)
         await here.client.delete(GARDENER_CLUSTERS, "rt-1", here.namespace)
-        await here.until("GardenerCluster", "rt-1", lambda obj: not obj)
+        await here.until_gone("GardenerCluster", "rt-1")
         here.garden.gate.set()
         await here.rest()
-        await here.until_secret(lambda obj: not obj)
+        await here.until_gone("Secret", "kubeconfig-rt-1")
         await here.rest()
         with pytest.raises(NotFound):
             await here.secret()
@@ -467,7 +467,7 @@ async def test_a_secret_of_somebody_else_with_the_wanted_name_is_never_touched(h
         await here.rest()
         assert await here.secret() == made
         await here.client.delete(GARDENER_CLUSTERS, "rt-1", here.namespace)
-        await here.until("GardenerCluster", "rt-1", lambda obj: not obj)
+        await here.until_gone("GardenerCluster", "rt-1")
         await here.rest()
         assert await here.secret() == made
 
@@ -503,7 +503,7 @@ async def test_two_clusters_of_one_shoot_share_its_secret_in_peace(here: World) 
         assert here.garden.calls == ["c-1"]
         await here.client.delete(GARDENER_CLUSTERS, "rt-1", here.namespace)
         await here.until("Secret", "kubeconfig-rt-2", lambda obj: content(obj) == kubeconfig("c-1-2"))
-        await here.until_secret(lambda obj: not obj)
+        await here.until_gone("Secret", "kubeconfig-rt-1")
 
 
 async def test_two_clusters_of_one_shoot_made_at_once_make_one_secret(here: World) -> None:

@@ -80,7 +80,7 @@ async def test_a_secret_that_cannot_be_deleted_is_recorded_after_an_hour(here: W
         assert (await recorded(here), here.requests.codes("403") > 0) == ([], True)
         await here.client.get(GARDENER_CLUSTERS, "rt-1", here.namespace)
         await here.advance(900)
-        await here.until("GardenerCluster", "rt-1", lambda obj: not obj)
+        await here.until_gone("GardenerCluster", "rt-1")
         event = await here.until_event(Reason.DELETE_FAILED)
     [found] = await recorded(here)
     assert (found.spec.reason, found.spec.source.name, found.spec.cluster.shoot) == ("SecretNotDeleted", "rt-1", "c-1")
@@ -100,7 +100,7 @@ async def test_a_secret_that_can_be_deleted_in_time_is_no_debt(here: World) -> N
         await here.advance(600)
     here.access = admin
     async with here.controlled():
-        await here.until("GardenerCluster", "rt-1", lambda obj: not obj)
+        await here.until_gone("GardenerCluster", "rt-1")
     assert await recorded(here) == []
     with pytest.raises(NotFound):
         await here.client.get(SECRETS, "kubeconfig-rt-1", vault)

@@ -16,7 +16,7 @@ from hortus.kube import Client, ConnectionSettings, Retries, yaml
 from hortus.kube.access import Access
 from hortus.kube.objects import Object
 
-IMPATIENT = ConnectionSettings(retries=Retries(attempts=1), timeout=2.0)
+IMPATIENT = ConnectionSettings(retries=Retries(attempts=1))
 GRANT = {"status": {"kubeconfig": base64.b64encode(b"fine").decode(), "expirationTimestamp": "2023-01-02T12:00:00Z"}}
 
 

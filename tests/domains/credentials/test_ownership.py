@@ -72,7 +72,7 @@ async def test_a_namesake_in_another_namespace_neither_changes_nor_deletes_the_s
         await here.advance(9)
         assert here.garden.calls == ["c-1"]
         await here.client.delete(GARDENER_CLUSTERS, "rt-1", TEAM)
-        await here.until("GardenerCluster", "rt-1", lambda obj: not obj, TEAM)
+        await here.until_gone("GardenerCluster", "rt-1", TEAM)
         await here.rest()
         assert await here.secret() == before
 
@@ -88,7 +88,7 @@ async def test_a_namesake_deleted_while_nobody_was_there_takes_nothing_along(fle
         before = await here.secret()
     await here.client.delete(GARDENER_CLUSTERS, "rt-1", TEAM)
     async with here.controlled():
-        await here.until("Secret", "kubeconfig-rt-1", lambda obj: not obj, TEAM)
+        await here.until_gone("Secret", "kubeconfig-rt-1", TEAM)
         await here.rest()
         assert await here.secret() == before
 
@@ -145,7 +145,7 @@ async def test_a_granted_secret_elsewhere_says_whose_it_is_and_goes_with_it(flee
         )
         await here.until("Secret", "kubeconfig-rt-1", lambda obj: content(obj) == kubeconfig("c-1-2"), TEAM)
         await here.client.delete(GARDENER_CLUSTERS, "rt-1", "kcp-system")
-        await here.until("Secret", "kubeconfig-rt-1", lambda obj: not obj, TEAM)
+        await here.until_gone("Secret", "kubeconfig-rt-1", TEAM)
 
 
 async def test_a_secret_in_its_own_namespace_is_not_had_by_naming_it(here: World) -> None:
@@ -157,7 +157,7 @@ async def test_a_secret_in_its_own_namespace_is_not_had_by_naming_it(here: World
         await here.create(here.cluster("rt-2", shoot="c-2", secret={"name": "kubeconfig-rt-1"}))
         await here.until_condition("ConditionReasonFailedToCreateSecret", "rt-2")
         await here.client.delete(GARDENER_CLUSTERS, "rt-2", here.namespace)
-        await here.until("GardenerCluster", "rt-2", lambda obj: not obj)
+        await here.until_gone("GardenerCluster", "rt-2")
         await here.rest("rt-2")
         assert await here.secret() == before
 

@@ -142,5 +142,5 @@ async def test_without_a_policy_a_rotation_writes_what_it_writes_without_rollout
             cluster = await here.client.get(GARDENER_CLUSTERS, name, here.namespace)
             assert annotations(cluster) == {}
             await here.client.delete(GARDENER_CLUSTERS, name, here.namespace)
-            await here.until("GardenerCluster", name, lambda obj: not obj)
+            await here.until_gone("GardenerCluster", name)
     assert writes[0] == writes[1]

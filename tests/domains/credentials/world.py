@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
+from tests.waiting import until
 
 from hortus.cli.flags import SHARED_FLAGS
 from hortus.domains.credentials.changes import ROTATION
@@ -187,19 +188,23 @@ class World:
     # Conditions to wait for.
 
     async def until(self, kind: str, name: str, says: Callable[[Object], Any], namespace: str = "") -> Object:
-        """The object as soon as the watch shows it so; `says` gets an empty dict when there is none."""
+        """The object as soon as the watch shows that it exists and `says` holds of it."""
         key = (kind, namespace or self.namespace, name)
+        await self._shown_when(key, lambda: key in self._seen and says(self._seen[key]))
+        return self._seen[key]
 
-        def satisfied() -> bool:
-            return bool(says(self._seen.get(key, {})))
+    async def until_gone(self, kind: str, name: str, namespace: str = "") -> None:
+        """Returns when the watch shows no such object."""
+        key = (kind, namespace or self.namespace, name)
+        await self._shown_when(key, lambda: key not in self._seen)
 
+    async def _shown_when(self, key: tuple[str, str, str], holds: Callable[[], Any]) -> None:
         async with self._news:
             try:
                 async with asyncio.timeout(PATIENCE):
-                    await self._news.wait_for(satisfied)
+                    await self._news.wait_for(holds)
             except TimeoutError:
                 raise AssertionError(f"waited in vain; last seen: {self._seen.get(key)}") from None
-            return self._seen.get(key, {})
 
     async def until_condition(self, reason: str, name: str = "rt-1") -> Object:
         """The condition once it has this reason."""
@@ -233,6 +238,9 @@ class World:
         self.controller.enqueue_all([key])
         async with self._news, asyncio.timeout(PATIENCE):
             await self._news.wait_for(lambda: self._ended[key] > before)
+        # The one that has ended may have begun before.
+        queue = self.controller.queue
+        await until(lambda: key not in queue.waiting and key not in queue.running)
 
     async def revision(self) -> str:
         """The store's revision: it moves with every write anywhere."""
@@ -332,6 +340,8 @@ class World:
                     elif event.type != "BOOKMARK":
                         self._seen[key] = event.object
                     self._news.notify_all()
+                # A state that the next event ends is seen by those who wait for it.
+                await asyncio.sleep(0)
 
 
 @asynccontextmanager

@@ -44,7 +44,8 @@ async def test_a_go_program_reaches_a_member_by_its_profile(here: InventoryWorld
     async with here.controllers():
         await here.secret("prod", "a")
         profile = await here.profile(
-            "prod", lambda found: properties(found).get(Property.NODES) == "1" and found["status"]["accessProviders"]
+            "prod",
+            lambda found: properties(found).get(Property.NODES) == "1" and found["status"].get("accessProviders"),
         )
     answer = await reached(here, tmp_path, "prod")
     (provider,) = profile["status"]["accessProviders"]

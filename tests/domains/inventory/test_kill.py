@@ -56,14 +56,14 @@ async def test_killed_while_sources_of_one_cluster_are_joined(here: InventoryWor
             f"Secret/{HOME}/beta",
         }
         for name in ("alpha", "beta"):
-            await here.profile(name, lambda found: not found)
+            await here.no_profile(name)
     await here.client.delete(RUNTIMES, "blue", HOME)
     await here.client.delete(GARDENER_CLUSTERS, "rt-1", HOME)
     await _killed_after(here, 1)
     for name in ("alpha", "beta"):
         await here.client.delete(SECRETS, name, HOME)
     async with here.controllers():
-        await here.profile("rt-1", lambda found: not found)
+        await here.no_profile("rt-1")
         assert await here.names() == []
 
 

@@ -69,7 +69,7 @@ async def test_a_runtime_its_gardener_cluster_and_a_secret_are_one_profile(here:
         await here.runtime("blue", "rt-1", **{"kyma-project.io/broker-plan-name": "aws", "private": "x"})
         await here.gardener_cluster("rt-1", "a")
         profile = await here.profile("rt-1", lambda found: is_joined(found) and len(sources(found)) == 3)
-        await here.profile("other", lambda found: not found)
+        await here.no_profile("other")
         profile = await here.profile("rt-1", lambda found: properties(found).get(Property.NODES) == "0")
     assert profile["spec"]["displayName"] == "blue"
     assert labels(profile) == {
@@ -127,7 +127,7 @@ async def test_a_profile_ends_with_the_last_source_of_its_cluster(here: Inventor
         await here.client.delete(RUNTIMES, "blue", HOME)
         await here.profile("rt-1", lambda found: sources(found) == [f"GardenerCluster/{HOME}/rt-1"])
         await here.client.delete(GARDENER_CLUSTERS, "rt-1", HOME)
-        await here.profile("rt-1", lambda found: not found)
+        await here.no_profile("rt-1")
         assert await here.names() == []
 
 
@@ -140,15 +140,23 @@ async def test_at_rest_and_after_a_restart_nothing_is_written(here: InventoryWor
     await here.secret("other", "b")
 
     def done(found: Object) -> bool:
-        return is_joined(found) and Property.NODES in properties(found)
+        kinds = ("Joined", "ControlPlaneHealthy", "CredentialsFresh")
+        has_facts = {Property.NODES, Property.UID} <= properties(found).keys()
+        status = found.get("status") or {}
+        return (
+            has_facts
+            and {"version", "accessProviders"} <= status.keys()
+            and all(condition(found, kind)[0] == "True" for kind in kinds)
+        )
 
-    async with here.controllers():
+    async with here.controllers() as manager:
         await here.profile("rt-1", done)
         await here.profile("other", done)
         await here.secret("twin", "b")
         await here.profile("other", lambda found: len(sources(found)) == 2 and owns_sources(found))
         names = await here.names()
         assert names == ["other", "rt-1"]
+        await here.at_rest(manager)
     before = {name: await here.profile(name) for name in names}
     async with here.controllers() as manager:
         # An edit of a label of no concern is the mark up to which the controllers have worked.
@@ -256,7 +264,7 @@ async def test_two_clusters_with_one_id_are_two_profiles(here: InventoryWorld) -
         assert profile["spec"]["displayName"] == "prod"
     async with here.controllers():
         await here.client.delete(SECRETS, "prod", HOME)
-        await here.profile("prod", lambda found: not found)
+        await here.no_profile("prod")
         assert await here.names() == [other], "a profile keeps its name"
 
 

@@ -225,8 +225,22 @@ class InventoryWorld:
 
     # Conditions to wait for.
 
+    async def at_rest(self, manager: Manager) -> None:
+        """Returns once the controllers have done all that is due now."""
+        async with asyncio.timeout(PATIENCE):
+            for controller in manager.controllers:
+                await controller.queue.join()
+
     async def profile(self, name: str, says: Callable[[Object], Any] = bool, namespace: str = FLEET) -> Object:
-        """The profile as soon as `says` holds of it; `says` gets an empty dict when it is gone."""
+        """The profile as soon as it exists and `says` holds of it."""
+        return await self._profile(name, lambda found: found and says(found), namespace)
+
+    async def no_profile(self, name: str, namespace: str = FLEET) -> None:
+        """Returns when there is no such profile."""
+        await self._profile(name, lambda found: not found, namespace)
+
+    async def _profile(self, name: str, says: Callable[[Object], Any], namespace: str) -> Object:
+        """The profile as soon as `says` holds of it; `says` gets an empty dict where there is none."""
         last: Object = {}
         try:
             async with (

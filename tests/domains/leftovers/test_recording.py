@@ -39,7 +39,7 @@ async def test_killed_at_writes_of_a_detach_there_is_one_record_before_the_reque
     access.flags, access.real_time = ["--access-detach-after=1s"], True
     watching = asyncio.create_task(witness(here))
     await access.delete()
-    gone = asyncio.create_task(access.until("ClusterAccess", "reader", lambda obj: not obj))
+    gone = asyncio.create_task(access.until_gone("ClusterAccess", "reader"))
     assert await lives_until(access, gone, killer_of(access)) >= 2
     assert await watching == 1
     found = await here.only()

@@ -165,7 +165,8 @@ class Ledger:
             kubeconfigs = manager.cache(SECRETS, labels=Label.SHOOT_NAME, transform=sealed)
             pool = RemotePool(
                 SecretCredentials(client, kubeconfigs),
-                settings=RemoteSettings(deny=()),
+                # The clock of the test goes on while a call is under way.
+                settings=RemoteSettings(deny=(), connect_timeout=PATIENCE, timeout=PATIENCE, deadline=1e9),
                 clock=self.clock,
                 observer=self.requests,
             )

@@ -69,6 +69,18 @@ class Observation:
 
     def __init__(self) -> None:
         self.moments: list[Moment] = []
+        self._news = asyncio.Condition()
+
+    async def add(self, moment: Moment) -> None:
+        async with self._news:
+            self.moments.append(moment)
+            self._news.notify_all()
+
+    async def until_more(self, changes: int) -> None:
+        """Returns after so many further changes."""
+        last = len(self.moments) + changes
+        async with self._news:
+            await self._news.wait_for(lambda: len(self.moments) >= last)
 
     @property
     def slices(self) -> int:
@@ -186,7 +198,7 @@ async def observing(client: Client, watched: Watched) -> AsyncIterator[Observati
             async for event in events:
                 if event.type not in ("BOOKMARK", "DELETED"):
                     version = int(event.object["metadata"]["resourceVersion"])
-                    found.moments.append(Moment(version, time.monotonic(), event_of(event.object)))
+                    await found.add(Moment(version, time.monotonic(), event_of(event.object)))
 
     tasks = [
         asyncio.create_task(follow(*watched)),

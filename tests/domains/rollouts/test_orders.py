@@ -42,12 +42,17 @@ async def test_an_abort_withdraws_the_clusters_that_have_not_begun(here: Rollout
     async with here.controllers():
         for number in range(4):
             await here.want(f"c{number}", "2")
-        name = (await here.until(_running)).metadata.name
-        assert len(await here.admitted(name)) == 2
-        await here.set_version("c0", "2")
+        name = (await here.until(lambda one: _running(one) and one.status.stages[0].running == 2)).metadata.name
+        begun, done = sorted(await here.admitted(name))
+        for cluster in (begun, done):
+            await here.set_version(cluster, "2")
+        await here.finish(done, "2")
+        # Changes of one kind are seen in their order: that the one has begun is seen before that the other is done.
+        await here.until(lambda one: (one.status.stages[0].succeeded, one.status.stages[0].running) == (1, 2))
+        assert len(await here.admitted(name)) == 3
         await here.order(name, state="Abort")
         await here.until(lambda one: one.status.phase == RolloutPhase.ABORTED)
-        assert await here.admitted(name) == {"c0"}
+        assert await here.admitted(name) == {begun, done}
     with pytest.raises(Invalid, match="an aborted rollout stays so"):
         await here.order(name, state="Run")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tests.domains.rollouts.world import APPLIANCE_KIND, RolloutWorld
+from tests.waiting import until
 
 from hortus.engine.rollouts.types import CHANGE_KINDS, RolloutPhase
 
@@ -42,7 +43,13 @@ async def test_a_patch_sets_the_objects_of_admitted_clusters_only(here: RolloutW
     async with here.controllers(), here.owner(follows=False):
         await here.start(policyName="presses", execute="Patch")
         await here.until(lambda one: len(one.status.stages) == 3 and one.status.stages[1].running == 2)
-        assert sorted((await here.versions()).values()) == ["1", "1", "1", "2", "2", "2"]
+        wanted = ["1", "1", "1", "2", "2", "2"]
+
+        async def patched() -> bool:
+            return sorted((await here.versions()).values()) == wanted
+
+        await until(patched)  # an admission may be shown before its object is set
+        assert sorted((await here.versions()).values()) == wanted
 
 
 async def test_an_object_that_the_patch_would_not_change_takes_no_part(here: RolloutWorld) -> None:
@@ -67,8 +74,13 @@ async def test_clusters_that_ask_after_the_end_change_in_their_stage_and_no_more
         for name in ("c8", "c9"):
             await here.add_cluster(name, labels={"ring": "rest"})
             await here.want(name, "2")
-        busy = await here.until(lambda one: one.status.phase == "Progressing" and one.status.stages[1].running == 1)
-        assert (busy.status.stages[1].clusters, busy.status.ended_at) == (3, first.status.ended_at)
+        busy = await here.until(
+            lambda one: (
+                one.status.phase == "Progressing"
+                and (one.status.stages[1].running, one.status.stages[1].clusters) == (1, 3)
+            )
+        )
+        assert busy.status.ended_at == first.status.ended_at
         (moving,) = await here.admitted(first.metadata.name) & {"c8", "c9"}
         here.outcomes = lambda cluster: "Works"
         await here.finish(moving, "2")

@@ -27,7 +27,7 @@ CLUSTER_PROPERTIES: Final = Resource(
 )
 VERSION_PERIOD: Final = 3600.0
 """Seconds between two reads of the version of a cluster."""
-UNSERVED: Final = Backoff(first=300.0, cap=1800.0, jitter=0.5)
+UNSERVED: Final = Backoff(first=300.0, cap=6 * 3600.0, jitter=0.5)
 """Most clusters do not serve ClusterProperties, and are asked again this seldom: a handshake of 3 ms each time."""
 _FACT: Final = "fact"
 _ZONE: Final = "topology.kubernetes.io/zone"
