@@ -274,7 +274,7 @@ def test_a_reader_that_goes_away_is_no_error(fleet: Fleet) -> None:
         capture_output=True,
         text=True,
         env=environment(),
-        timeout=40,
+        timeout=60,
     )
     assert (piped.stdout, piped.stderr) == ("{", "")
     closed = subprocess.run(
@@ -282,7 +282,7 @@ def test_a_reader_that_goes_away_is_no_error(fleet: Fleet) -> None:
         capture_output=True,
         text=True,
         env=environment(),
-        timeout=40,
+        timeout=60,
     )
     assert closed.stderr == ""
 
@@ -298,7 +298,7 @@ def test_a_watch_prints_each_change_when_it_comes(fleet: Fleet) -> None:
         fleet.run(lambda client: client.create(GARDENER_CLUSTERS, cluster("new")))
         assert watch.stdout.readline().split()[0] == "new"
         watch.send_signal(2)
-        assert watch.wait(20) == 130
+        assert watch.wait(60) == 130
     fleet.run(lambda client: client.delete(GARDENER_CLUSTERS, "new", "kcp-system"))
 
 
@@ -309,19 +309,19 @@ def test_kubectl_finds_us_as_a_plugin(fleet: Fleet) -> None:
         capture_output=True,
         text=True,
         env=environment(PATH=path),
-        timeout=40,
+        timeout=60,
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.split()[0].endswith("/one")
     usage = subprocess.run(
-        ["kubectl", "hortus", "--help"], capture_output=True, text=True, env=environment(PATH=path), timeout=40
+        ["kubectl", "hortus", "--help"], capture_output=True, text=True, env=environment(PATH=path), timeout=60
     )
     assert "Usage: kubectl hortus [OPTIONS] COMMAND" in usage.stdout
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
 def test_each_shell_gets_its_completion_script(shell: str) -> None:
-    shown = subprocess.run(program("completion", shell), capture_output=True, text=True, env=environment(), timeout=40)
+    shown = subprocess.run(program("completion", shell), capture_output=True, text=True, env=environment(), timeout=60)
     assert shown.returncode == 0, shown.stderr
     assert "_HORTUS_COMPLETE" in shown.stdout
     assert shown.stderr == ""
@@ -370,7 +370,7 @@ def test_completion_without_a_fleet_is_silent(tmp_path: Path) -> None:
 def completions(line: str, path: Path) -> set[str]:
     more = {"_HORTUS_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
     asked = subprocess.run(
-        program(), capture_output=True, text=True, env=environment(**more) | {"KUBECONFIG": str(path)}, timeout=40
+        program(), capture_output=True, text=True, env=environment(**more) | {"KUBECONFIG": str(path)}, timeout=60
     )
     assert asked.stderr == ""
     return {line.partition(",")[2] for line in asked.stdout.splitlines() if line}
@@ -384,7 +384,7 @@ def test_connection_options_after_the_command_say_where_names_are_looked_for(fle
 def test_powershell_is_answered(fleet: Fleet) -> None:
     asked = {"_HORTUS_COMPLETE": "powershell_complete", "COMP_LINE": "hortus tree t", "COMP_WORD": "t"}
     asked |= {"KUBECONFIG": str(fleet.folder / "kubeconfig")}
-    answer = subprocess.run(program(), capture_output=True, text=True, env=environment() | asked, timeout=40)
+    answer = subprocess.run(program(), capture_output=True, text=True, env=environment() | asked, timeout=60)
     assert (answer.stdout, answer.stderr) == ("two\n", "")
 
 
@@ -401,7 +401,7 @@ def test_kubectl_completes_the_plugin(fleet: Fleet) -> None:
             capture_output=True,
             text=True,
             env=environment(PATH=path),
-            timeout=40,
+            timeout=60,
         )
         assert asked.stdout.splitlines() == expected
 

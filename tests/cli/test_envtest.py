@@ -151,7 +151,7 @@ def serving(folder: Path, certificates: Path, clients: Maker) -> Iterator[int]:
             yield port
         finally:
             process.terminate()
-            assert process.wait(30) == 0
+            assert process.wait(60) == 0
 
 
 async def connected(port: int, pair: Pair, trusted: bytes) -> Client:

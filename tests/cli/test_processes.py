@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.waiting import until
 
+from hortus.cli.up.cloud import CLOUD_FILE
 from hortus.cli.up.state import StateDirectory
-from hortus.cli.up.supervisor import MODULE
+from hortus.cli.up.supervisor import LOAD_FIRST, MODULE
 from hortus.kube import yaml
 
 Process = subprocess.Popen[bytes]
@@ -41,7 +43,8 @@ def state(tmp_path: Path, silent: socket.socket) -> Iterator[StateDirectory]:
             "current-context": "silent",
         }
     )
-    for path in (found.controllers_kubeconfig, found.garden_kubeconfig, found.simulation_kubeconfig):
+    kubeconfigs = (found.controllers_kubeconfig, found.garden_kubeconfig, found.simulation_kubeconfig)
+    for path in (*kubeconfigs, found.seed_kubeconfig):
         path.write_text(kubeconfig)
         path.chmod(0o600)
     yield found
@@ -69,6 +72,30 @@ def test_a_child_stops_while_it_starts(
     try:
         with silent.accept()[0]:
             stop(child)
+            assert child.wait(PATIENCE) == 0
+    finally:
+        child.kill()
+        child.wait()
+        assert child.stdin is not None
+        child.stdin.close()
+
+
+async def test_a_held_child_begins_with_a_line_of_its_supervisor(state: StateDirectory, silent: socket.socket) -> None:
+    command = [*MODULE, "hortus.cli.up.processes", "simulation", "--state-dir", str(state.path), LOAD_FIRST]
+    with (state.logs / "simulation.log").open("wb") as log:
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=log)
+    try:
+        # Its own servers are the last that it makes before it asks others.
+        await until((state.path / CLOUD_FILE).exists)
+        silent.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            silent.accept()
+        silent.settimeout(PATIENCE)
+        assert child.stdin is not None
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+        with silent.accept()[0]:
+            end_of_the_supervisor(child)
             assert child.wait(PATIENCE) == 0
     finally:
         child.kill()

@@ -1,4 +1,4 @@
-"""The children of `hortus up` start in an order in which each finds what it starts from."""
+"""The children of `hortus up` begin in an order in which each finds what it starts from, and load before that."""
 
 from __future__ import annotations
 
@@ -23,8 +23,11 @@ import json, pathlib, sys
 def say(state, message=""):
     print(json.dumps({"state": state, "message": message}), flush=True)
 
-if sys.argv[2] == "simulation":
+if "--load-first" in sys.argv:
+    say("progress", "is held")
+    sys.stdin.readline()
     say("progress", "begins")
+if sys.argv[2] == "simulation":
     state = pathlib.Path(sys.argv[sys.argv.index("--state-dir") + 1], "gate").read_text()
     say(state, "by the test")
     if state == "failed":
@@ -48,7 +51,7 @@ class Parts:
         os.mkfifo(self.gate)
 
     def _heard(self, name: str, said: ChildReport) -> None:
-        self.reports.append((name, said.state))
+        self.reports.append((name, said.message or said.state))
         self._grown.set()
 
     async def until(self, name: str, state: str) -> None:
@@ -75,21 +78,44 @@ async def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     state.release()
 
 
-async def test_the_controllers_start_once_the_simulation_is_prepared(parts: Parts) -> None:
+async def test_the_controllers_begin_once_the_simulation_is_prepared(parts: Parts) -> None:
     starting = asyncio.create_task(parts.session._start(1))
-    await parts.until("simulation", "progress")
-    assert parts.running == {"apiserver", "simulation"}
+    await parts.until("simulation", "begins")
+    assert ("controllers", "begins") not in parts.reports
     parts.gate.write_text("prepared")
     await starting
     assert parts.running == {"apiserver", "simulation", "controllers"}
-    assert parts.reports[:3] == [("apiserver", "ready"), ("simulation", "progress"), ("simulation", "prepared")]
-    assert set(parts.reports[3:]) == {("simulation", "ready"), ("controllers", "ready")}
+    begun = [report for report in parts.reports if report[1] != "is held"]
+    assert begun[:3] == [("apiserver", "ready"), ("simulation", "begins"), ("simulation", "by the test")]
+    assert set(begun[3:]) == {("simulation", "ready"), ("controllers", "begins"), ("controllers", "ready")}
+
+
+async def test_the_others_load_while_the_server_starts(
+    tmp_path: Path, parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This server is ready when both others are held."""
+    for name in ("simulation", "controllers"):
+        os.mkfifo(tmp_path / name)
+    script = CHILD.replace('say("progress", "is held")', f"pathlib.Path({str(tmp_path)!r}, sys.argv[2]).write_text('')")
+    script += f"""
+if sys.argv[2] == "apiserver":
+    for name in ("simulation", "controllers"):
+        pathlib.Path({str(tmp_path)!r}, name).read_text()
+"""
+    (tmp_path / "child.py").write_text(
+        script.replace('say("ready")\nsys.stdin.read()\n', "") + 'say("ready")\ninput()\n'
+    )
+    starting = asyncio.create_task(parts.session._start(1))
+    await parts.until("simulation", "begins")
+    parts.gate.write_text("prepared")
+    await asyncio.wait_for(starting, 60)
+    assert parts.reports[0] == ("apiserver", "ready")
 
 
 async def test_the_controllers_do_not_start_after_a_simulation_that_fails(parts: Parts) -> None:
     starting = asyncio.create_task(parts.session._start(1))
-    await parts.until("simulation", "progress")
+    await parts.until("simulation", "begins")
     parts.gate.write_text("failed")
     with pytest.raises(ChildFailed, match="by the test"):
         await starting
-    assert parts.running == {"apiserver"}
+    assert not {("controllers", "begins"), ("controllers", "ready")} & set(parts.reports)

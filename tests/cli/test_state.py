@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from click.testing import CliRunner
+from tests.apiserver.store.etcdserver import free_port as lasting_port
 
 from hortus.cli.shell import app
 from hortus.cli.up import state as module
@@ -117,9 +118,9 @@ def test_the_default_is_where_the_xdg_specification_says(
 
 def test_a_port_is_kept_where_it_can_be() -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
+        port = lasting_port()
+        taken.bind(("127.0.0.1", port))
         taken.listen()
-        port = taken.getsockname()[1]
         with pytest.raises(PortTaken, match=f"port {port} on 127"):
             free_port(port)
         assert free_port(0, before=port) not in (0, port)

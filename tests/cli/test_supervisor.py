@@ -20,7 +20,9 @@ from hortus.cli.up.state import RunFile, StateDirectory
 from hortus.cli.up.status import Status, lines
 from hortus.cli.up.supervisor import Child, ChildFailed, ChildReport
 
-CHILD = 'print(\'{"state":"ready"}\', flush=True); input()'
+READY = 'print(\'{"state":"ready"}\', flush=True)'
+CHILD = f"input(); {READY}; input()"
+"""It waits for the line by which it is started, and then until it is stopped."""
 
 
 class Heard:
@@ -70,7 +72,7 @@ async def test_a_child_that_cannot_be_spawned_is_tried_again(child: Child, tmp_p
 
 async def test_a_line_too_long_to_read_costs_that_life_and_leaves_no_second_process(tmp_path: Path) -> None:
     marks = tmp_path / "pids"
-    script = f"import os; open({str(marks)!r}, 'a').write(str(os.getpid()) + ' '); {CHILD.partition(';')[0]}; "
+    script = f"import os; open({str(marks)!r}, 'a').write(str(os.getpid()) + ' '); input(); {READY}; "
     script += f"len(open({str(marks)!r}).read().split()) > 1 or print('x' * 200_000, flush=True); input()"
     child, heard = Child("child", [sys.executable, "-c", script], log=None), Heard()
     await child.start(heard)

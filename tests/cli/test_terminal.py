@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 from tests.cli.conftest import Fleet
 from tests.cli.terminals import program, terminal
 from tests.scenarios.running import environment
@@ -114,16 +115,28 @@ def test_a_timeout_is_a_duration_and_a_number_is_seconds(fleet: Fleet, timeout: 
 def test_every_command_says_its_formats_in_its_help(fleet: Fleet) -> None:
     """And no help is wider than the terminal, but for examples that are typed as they are.
 
-    A command whose output is a file, a folder or a picture has no formats.
+    A command whose output is a file, a folder, a picture or a form has no formats.
     """
     for path, options, examples in _commands(app):
         for width in (60, 80):
-            shown = shell(f"hortus {' '.join(path)} --help", COLUMNS=str(width))
-            assert shown.returncode == 0, shown.stderr
+            shown = _help(path, width)
+            assert shown.exit_code == 0, shown.stderr
             wide = [line.strip() for line in shown.stdout.splitlines() if len(line) > width]
             assert all(width < 80 and line in examples for line in wide), (path, wide)
-        if "output" in options and not re.search(r"--output (FILE|DIR|PICTURE)\b", shown.stdout):
+        if "output" in options and not re.search(r"--output (FILE|DIR|PICTURE|FORM)\b", shown.stdout):
             assert "-o, --output FORMAT" in shown.stdout and "json" in shown.stdout, path
+
+
+def test_a_help_in_a_process_of_its_own_is_as_wide_as_its_terminal() -> None:
+    for command, width in (("rotate", 60), ("run", 80)):
+        typed = shell(f"hortus {command} --help", COLUMNS=str(width))
+        assert (typed.returncode, typed.stdout) == (0, _help([command], width).stdout)
+
+
+def _help(path: list[str], width: int) -> Result:
+    """The help in this process. Click's margin is two columns; its runner knows no terminal."""
+    runner = CliRunner(env={"COLUMNS": str(width)})
+    return runner.invoke(app, [*path, "--help"], prog_name="hortus", terminal_width=width - 2)
 
 
 def _commands(group, path=()):

@@ -36,7 +36,7 @@ def test_up_and_its_children_import_nothing_from_the_working_folder(planted: Pat
             cwd=planted,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=100,
             env={name: value for name, value in os.environ.items() if not name.endswith("KUBECONFIG")},
         )
         assert (ended.returncode, (tmp_path / "mark").exists()) == (0, False), ended.stdout + ended.stderr

@@ -55,6 +55,8 @@ EVERYTHING: dict[str, Any] = {
         "podmonitor": {"enabled": True},
     },
 }
+_LISTED = ("CustomResourceDefinition", "ConfigMap")
+"""Kinds whose texts speak of webhooks also where none is served."""
 CHOICES = {
     "defaults": {},
     "everything": EVERYTHING,
@@ -74,6 +76,25 @@ CHOICES = {
         "networkPolicy": {"enabled": True},
     },
     "stacks": {"config": {"stacks": True}, "networkPolicy": {"enabled": True}},
+    "agents": {"config": {"agents": True, "inventory": True}},
+    "webhooks-cert-manager": {
+        "config": {"stacks": True, "namespace": "catalog"},
+        "hostNetwork": True,
+        "webhooks": {"certificates": "cert-manager", "issuer": {"kind": "ClusterIssuer", "name": "ca"}},
+    },
+    "webhooks-openshift": {
+        "config": {"stacks": True},
+        "watchNamespace": "",
+        "webhooks": {"certificates": "openshift"},
+    },
+    "webhooks-agents": {
+        "config": {"agents": True, "stacks": True, "namespace": "catalog"},
+        "webhooks": {"agents": True},
+    },
+    "webhooks-url": {
+        "config": {"stacks": True},
+        "webhooks": {"certificates": "cert-manager", "url": "https://hooks.example.org:9443/"},
+    },
     "own-namespace": {"createWatchNamespace": True, "watchNamespace": "fleet", "fullnameOverride": "other"},
 }
 
@@ -179,7 +200,7 @@ def test_the_wheel_carries_the_chart(tmp_path: Path) -> None:
         cwd=ROOT,
         check=True,
         capture_output=True,
-        timeout=100,
+        timeout=250,
     )
     [wheel] = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
@@ -211,6 +232,85 @@ def test_cluster_api_reaches_the_hooks_where_stacks_are_served_and_nowhere_else(
     assert "hooks" not in str([without["Service"], without["NetworkPolicy"]])
 
 
+def test_the_api_server_reaches_webhooks_where_their_kinds_are_served_and_nowhere_else() -> None:
+    made = _all_by_kind(CHOICES["stacks"])
+    [configuration] = made["ValidatingWebhookConfiguration"]
+    services = [one["clientConfig"]["service"] for one in configuration["webhooks"]]
+    assert {(one["name"], one["namespace"], one["port"]) for one in services} == {
+        ("hortus-webhooks", "hortus-system", 443)
+    }
+    assert all("caBundle" not in one["clientConfig"] for one in configuration["webhooks"])
+    selectors = [one["namespaceSelector"] for one in configuration["webhooks"]]
+    assert selectors == [{"matchLabels": {"kubernetes.io/metadata.name": "kcp-system"}}] * 4
+    [service] = [one for one in made["Service"] if one["metadata"]["name"] == "hortus-webhooks"]
+    assert service["spec"]["ports"] == [{"name": "webhooks", "port": 443, "protocol": "TCP", "targetPort": "webhooks"}]
+    [container] = made["Deployment"][0]["spec"]["template"]["spec"]["containers"]
+    assert {"name": "webhooks", "containerPort": 9443, "protocol": "TCP"} in container["ports"]
+    [policy] = made["NetworkPolicy"]
+    assert {"ports": [{"port": "webhooks", "protocol": "TCP"}]} in policy["spec"]["ingress"]
+    [role] = [one for one in made["ClusterRole"] if one["metadata"]["name"] == "hortus-webhooks"]
+    assert [rule["resourceNames"] for rule in role["rules"]] == [["hortus"]]
+    for values in ({}, {"config": {"stacks": True}, "webhooks": {"stacks": False}}):
+        assert "ebhook" not in str([one for one in _all_by_kind(values).values() if one[0]["kind"] not in _LISTED])
+
+
+def test_webhooks_of_agents_are_registered_on_request_and_fail_open() -> None:
+    [plain] = _all_by_kind({"config": {"agents": True, "stacks": True}})["ValidatingWebhookConfiguration"]
+    assert "instana.io" not in str(plain)
+    [configuration] = _all_by_kind(CHOICES["webhooks-agents"])["ValidatingWebhookConfiguration"]
+    found = {
+        one["name"]: (one["failurePolicy"], one["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"])
+        for one in configuration["webhooks"]
+    }
+    assert found == {
+        "validation.agents.instana.io": ("Ignore", "kcp-system"),
+        "validation.agentsremote.instana.io": ("Ignore", "kcp-system"),
+        "validation.cluster.cluster.x-k8s.io": ("Fail", "catalog"),
+        "validation.clusteraddon.clusterstack.x-k8s.io": ("Fail", "catalog"),
+        "validation.clusterstack.clusterstack.x-k8s.io": ("Fail", "catalog"),
+        "validation.clusterstackrelease.clusterstack.x-k8s.io": ("Fail", "catalog"),
+    }
+
+
+def test_the_webhooks_of_the_chart_are_those_that_the_go_operator_registers(upstream: Path) -> None:
+    theirs = yaml.load((upstream / "cso/deploy/cso-webhook-manifests.yaml").read_text())
+    [ours] = _all_by_kind(CHOICES["stacks"] | {"watchNamespace": ""})["ValidatingWebhookConfiguration"]
+    for webhook in (*theirs["webhooks"], *ours["webhooks"]):
+        webhook["clientConfig"] = webhook["clientConfig"]["service"]["path"]
+    assert ours["webhooks"] == theirs["webhooks"]
+
+
+def test_a_certificate_of_another_program_is_mounted_and_trusted_by_that_program() -> None:
+    for name, annotation in (
+        ("webhooks-cert-manager", {"cert-manager.io/inject-ca-from": "hortus-system/hortus-webhooks"}),
+        ("webhooks-openshift", {"service.beta.openshift.io/inject-cabundle": "true"}),
+    ):
+        made = _all_by_kind(CHOICES[name])
+        [configuration] = made["ValidatingWebhookConfiguration"]
+        assert configuration["metadata"]["annotations"] == annotation
+        pod = made["Deployment"][0]["spec"]["template"]["spec"]
+        [volume] = [one for one in pod["volumes"] if one["name"] == "webhook-certificate"]
+        assert volume["secret"] == {"secretName": "hortus-webhooks-tls"}
+        config = yaml.load(
+            next(one for one in made["ConfigMap"] if "config.yaml" in one["data"])["data"]["config.yaml"]
+        )
+        assert config["webhook-cert-dir"] == "/webhook-certificate"
+        assert "webhook-configuration" not in config
+        assert "hortus-webhooks" not in {one["metadata"]["name"] for one in made["ClusterRole"]}
+    [certificate] = _all_by_kind(CHOICES["webhooks-cert-manager"])["Certificate"]
+    assert certificate["spec"]["issuerRef"] == {"kind": "ClusterIssuer", "name": "ca"}
+    [certificate] = _all_by_kind(CHOICES["webhooks-url"])["Certificate"]
+    assert certificate["spec"]["dnsNames"] == ["hooks.example.org"]
+    [configuration] = _all_by_kind(CHOICES["webhooks-url"])["ValidatingWebhookConfiguration"]
+    assert configuration["webhooks"][3]["clientConfig"] == {
+        "url": "https://hooks.example.org:9443/validate-clusterstack-x-k8s-io-v1alpha1-clusterstackrelease"
+    }
+    with pytest.raises(CommandError, match="the service CA certifies Services alone"):
+        objects(
+            "hortus-system", {"config": {"stacks": True}, "webhooks": {"certificates": "openshift", "url": "https://a"}}
+        )
+
+
 def test_agents_reach_the_listener_where_the_watcher_runs_and_nothing_is_open_where_it_does_not() -> None:
     made = _all_by_kind(CHOICES["watcher"])
     [service] = [one for one in made["Service"] if one["metadata"]["name"] == "hortus-events"]
@@ -223,6 +323,19 @@ def test_agents_reach_the_listener_where_the_watcher_runs_and_nothing_is_open_wh
     assert any("secrets" in rule["resources"] for rule in role["rules"])
     without = _all_by_kind({"networkPolicy": {"enabled": True}})
     assert "events" not in str([without["Service"], without["NetworkPolicy"]])
+
+
+def test_objects_of_agents_are_labelled_with_the_version_of_the_chart_or_the_one_of_the_environment() -> None:
+    given = {"name": "OPERATOR_VERSION", "value": "v2.2.16"}
+    chart = yaml.load((chart_folder() / "Chart.yaml").read_text())
+
+    def versions(**values: Any) -> list[Object]:
+        [container] = _all_by_kind(values)["Deployment"][0]["spec"]["template"]["spec"]["containers"]
+        return [one for one in container["env"] if one["name"] == "OPERATOR_VERSION"]
+
+    assert versions(config={"agents": True}) == [{"name": "OPERATOR_VERSION", "value": f"v{chart['appVersion']}"}]
+    assert versions(config={"agents": True}, extraEnv=[given]) == [given]
+    assert versions() == []
 
 
 def _all_by_kind(values: dict[str, Any]) -> dict[str, list[Object]]:

@@ -91,7 +91,9 @@ async def test_an_installation_that_works_has_no_failure(site: Site) -> None:
     openstack = {"OpenStackClusterStackRelease", "OpenStackClusterStackReleaseTemplate", "OpenStackNodeImageRelease"}
     stacks = {"ClusterAddon", "ClusterStack", "ClusterStackRelease", "StackPolicy"} | openstack
     agents = {"AgentConfiguration", "AgentPlacement", "InstanaAgent", "InstanaAgentRemote"}
-    optional = {"ClusterAccess", "ClusterProfile", "Leftover", "Runtime"} | rollouts | modules | stacks | agents
+    optional = (
+        {"ClusterAccess", "ClusterProfile", "Gardenlet", "Leftover", "Runtime"} | rollouts | modules | stacks | agents
+    )
     assert {finding.subject for finding in found.values() if finding.state != "ok"} == optional
     assert found["ClusterAccess"].text == "not served: --cluster-access is off (in the chart config.cluster-access)"
     assert found["RBAC"].text == f"system:serviceaccount:{HERE}:hortus has its permissions in kcp-system"
@@ -149,9 +151,18 @@ def real_configuration(folder: Path) -> tuple[str, str]:
     return converter.replace(str(tenants), "/config/tenants.json"), files[tenants].decode()
 
 
+async def test_webhooks_are_looked_for_only_where_the_chart_registers_them(site: Site) -> None:
+    values = {"config": {"stacks": True, "webhook-cert-dir": "/certificates"}, "garden": {"secretName": ""}}
+    await site.client.create(NAMESPACES, {"metadata": {"name": "kcp-system"}})
+    await site.install(**values, webhooks={"stacks": False})
+    assert "webhooks" not in await site.findings()
+    await site.install(**{**values, "config": {"stacks": True}})
+    assert (await site.findings())["webhooks"].state == "failed"
+
+
 async def test_another_operator_on_the_same_objects_is_a_failure(site: Site) -> None:
     await site.client.create(NAMESPACES, {"metadata": {"name": "kcp-system"}})
-    await held_lease(site.client, "kcp-system", age=1)
+    await held_lease(site.client, "kcp-system", age=1, seconds=3600)
     assert (await site.findings())["other operators"].text.startswith("kim-7 works in namespace kcp-system")
 
 

@@ -23,6 +23,7 @@ from hortus.cli.program import ELECTION_NAME
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.engine.flags import FlagSet
 from hortus.engine.leases import LEASES
+from hortus.engine.rivals import MADE_LABELS
 from hortus.kube import Client, Resource, yaml
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import format_micro_time
@@ -168,7 +169,7 @@ async def test_objects_that_the_values_no_longer_ask_for_are_pruned(fresh: Clien
     assert await names(fresh, POLICIES) == []
     removal = Removal(fresh, "hortus-system", crds=False, own_namespace=False)
     await removal.plan()
-    await removal.apply(said.append, timeout=30.0)
+    await removal.apply(said.append, timeout=120.0)
     left = [name for name in await names(fresh, CONFIG_MAPS) if name != "kube-root-ca.crt"]
     assert left == [], "neither the configuration nor the memory of the set"
     assert (await fresh.list(CRDS)).items != []
@@ -236,7 +237,7 @@ async def test_the_reasons_of_its_pods_are_quoted_when_a_deployment_is_not_ready
     }
     await fresh.create(EVENTS, event)
     with pytest.raises(CommandError) as caught:
-        await installation(fresh, said).ready(0.1)
+        await installation(fresh, said).ready(1.0)
     assert str(caught.value).splitlines()[1:] == [
         '  pod hortus-1: ImagePullBackOff: Back-off pulling image "hortus:none"',
         "  pod hortus-1: Failed: Error: ErrImagePull",
@@ -280,10 +281,11 @@ def test_the_difference_is_shown_and_is_the_exit_code(server: TestServer) -> Non
 
 
 async def held_lease(
-    client: Client, namespace: str, *, age: float, holder: str = "kim-7", name: str = ELECTION_NAME
+    client: Client, namespace: str, *, age: float, holder: str = "kim-7", name: str = ELECTION_NAME, seconds: int = 15
 ) -> None:
     """A Lease, of the election unless it has another name, renewed `age` seconds ago."""
-    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": format_micro_time(time.time() - age)}
+    renewed = format_micro_time(time.time() - age)
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": renewed}
     lease = {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
     await client.apply(LEASES, lease, field_manager="test")
 
@@ -292,12 +294,12 @@ async def removed(client: Client, *, crds: bool = False, own_namespace: bool = F
     said: list[str] = []
     removal = Removal(client, "hortus-system", crds=crds, own_namespace=own_namespace)
     plan = await removal.plan()
-    await removal.apply(said.append, timeout=30.0)
+    await removal.apply(said.append, timeout=120.0)
     return plan, said
 
 
 async def test_an_operator_that_works_on_the_same_objects_is_named_and_nothing_is_installed(fresh: Client) -> None:
-    await held_lease(fresh, "kcp-system", age=2)
+    await held_lease(fresh, "kcp-system", age=2, seconds=3600)
     with pytest.raises(CommandError, match=r"kim-7 works in namespace kcp-system.*scale its Deployment to 0") as caught:
         await installation(fresh, []).apply()
     assert ELECTION_NAME in str(caught.value)
@@ -311,26 +313,33 @@ async def test_an_operator_that_works_on_the_same_objects_is_named_and_nothing_i
     [
         ("clusterstack.x-k8s.io", {"stacks": False}),
         ("openstack.provider.clusterstack.x-k8s.io", {"stacks": True, "openstack-node-images": False}),
+        ("819a9291.instana.io", {"stacks": True}),
+        ("893110f7.kyma-project.io", {"stacks": True}),
     ],
-    ids=["stacks", "node images"],
+    ids=["stacks", "node images", "agents", "modules"],
 )
 async def test_an_operator_that_hortus_replaces_is_refused_in_any_namespace(
     fresh: Client, name: str, apart: dict[str, bool]
 ) -> None:
-    await held_lease(fresh, "kcp-system", age=2, holder="cso-1", name=name)
-    stacks = {"stacks": True}
+    # An hour, so that a slow machine does not see it run out.
+    await held_lease(fresh, "kcp-system", age=2, holder="cso-1", name=name, seconds=3600)
+    await fresh.create(NAMESPACES, {"metadata": {"name": "fleet"}})
+    all_of_them = {"stacks": True, "agents": True, "modules": True}
     with pytest.raises(CommandError, match=f"cso-1 works in namespace kcp-system, where it holds the lease {name}"):
-        await installation(fresh, [], config=stacks).plan()
+        await installation(fresh, [], config=all_of_them).plan()
     assert await installation(fresh, [], config=apart).plan()
-    await held_lease(fresh, "kcp-system", age=16, holder="cso-1", name=name)
-    assert await installation(fresh, [], config=stacks).plan()
+    for age, holder in ((3601, "cso-1"), (2, "hortus/hortus-system")):
+        await held_lease(fresh, "kcp-system", age=age, holder=holder, name=name, seconds=3600)
+        assert await installation(fresh, [], config=all_of_them).plan()
 
 
 async def test_the_leases_of_replicas_are_deleted_with_them(fresh: Client) -> None:
     await installation(fresh, []).apply()
     await held_lease(fresh, "hortus-system", age=14.5, holder="hortus-killed")
     other = {"metadata": {"name": "other", "namespace": "hortus-system"}, "spec": {"holderIdentity": "x"}}
-    await fresh.create(LEASES, other)
+    of_rival = {"metadata": {"name": "rival", "namespace": "hortus-system", "labels": MADE_LABELS}, "spec": {}}
+    for lease in (other, of_rival):
+        await fresh.create(LEASES, lease)
     _, said = await removed(fresh)
     assert f"lease/{ELECTION_NAME} in hortus-system deleted" in said
     assert await names(fresh, LEASES) == ["other"]

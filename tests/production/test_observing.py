@@ -18,9 +18,11 @@ from hortus.domains.canary.book import Book
 from hortus.domains.canary.metrics import families as canary_families
 from hortus.domains.clusters.metrics import RuntimeMetrics
 from hortus.domains.credentials.metrics import CredentialMetrics
+from hortus.domains.stacks.metrics import RenderMetrics
 from hortus.engine.metrics import EngineMetrics
 from hortus.engine.observing import USUAL, Alert, dashboard, expressions, own_series
 from hortus.kube import RequestMetrics, durations, yaml
+from hortus.render.helm import RenderCounts
 
 ROOT = Path(__file__).resolve().parents[2]
 ALERTS = [alert for _, found in contents.ALERTS for alert in found]
@@ -43,6 +45,8 @@ class Example(NamedTuple):
     at: float
     """Seconds from the start of the series."""
     fires: bool
+    value: float | None = None
+    """The value that the alert names."""
 
 
 def _examples(part: str) -> Iterator[Example]:
@@ -50,7 +54,7 @@ def _examples(part: str) -> Iterator[Example]:
     folder = ROOT / "tests" / (part if part == "engine" else f"domains/{part}")
     for alert, found in yaml.load((folder / "alerts.yaml").read_bytes()).items():
         for one in found:
-            yield Example(alert, one["series"], durations.seconds(one["at"]), one["fires"])
+            yield Example(alert, one["series"], durations.seconds(one["at"]), one["fires"], one.get("value"))
 
 
 EXAMPLES = [example for part, found in contents.ALERTS if found for example in _examples(part)]
@@ -107,6 +111,8 @@ def fires(prometheus: GoProgram, alert: Alert, example: Example, labels: str) ->
     """True when the alert of an installation with the usual labels fires on the series with these `labels`."""
     series = [(labelled(name, labels), values) for name, values in example.series.items()]
     expression = own_series(alert.expression, USUAL)
+    if example.value is not None:
+        expression = f"({expression}) == {example.value}"
     return bool(prometheus.ask(expr=expression, wait=alert.wait, at=example.at, series=series)["fires"])
 
 
@@ -140,10 +146,12 @@ def metric_names() -> set[str]:
     metrics.leader("l", lambda: True)
     metrics.sharded("g", _Shards())
     metrics.held("c", lambda: 1)
+    metrics.rival("l", lambda: True)
     requests = RequestMetrics(registry)
     requests.answered("GET", "h", "200", 0.1)
     CredentialMetrics(registry)
     RuntimeMetrics(registry)
+    registry.register(RenderMetrics(RenderCounts()))
     found_canary = {name for family in canary_families(Book(opened=0.0)) for name in _names(family)}
     AccessMetrics(registry)
     found = {name for family in registry.collect() for name in _names(family)}
@@ -158,9 +166,11 @@ def _names(family: Metric) -> Iterator[str]:
 def _named_in_sources() -> set[str]:
     """Metrics of parts that need more than a registry to be made."""
     places = (
+        "domains/agents/fleet/metrics.py",
+        "domains/agents/operating/metrics.py",
         "domains/inventory/metrics.py",
         "domains/leftovers/metrics.py",
-        "domains/modules/kyma/composition.py",
+        "domains/modules/kyma/parts.py",
         "domains/modules/kyma/metrics.py",
         "domains/modules/manifests/metrics.py",
         "domains/modules/metrics.py",

@@ -47,6 +47,13 @@ class Process:
                 return line
 
 
+def replace(path: Path, text: str) -> None:
+    """Writes a file as a mounted ConfigMap changes: a reader sees the one text or the other."""
+    fresh = path.with_suffix(".new")
+    fresh.write_text(text)
+    fresh.replace(path)
+
+
 @contextmanager
 def running(*words: str, **variables: str) -> Iterator[Process]:
     command = [sys.executable, "-m", "hortus", "run", *words]
@@ -81,13 +88,13 @@ def test_it_takes_over_what_changes_in_its_files_and_stops_when_asked(server: Te
     flags = (f"--kubeconfig={management}", f"--gardener-kubeconfig-path={garden}", f"--config={config}")
     with running(*flags, HORTUS_HEALTH_PROBE_BIND_ADDRESS="0") as process:
         process.says("started")
-        config.write_text(yaml.dump({**values, "zap-log-level": "debug", "gardener-ratelimiter-qps": 9}))
+        replace(config, yaml.dump({**values, "zap-log-level": "debug", "gardener-ratelimiter-qps": 9}))
         assert process.says("took over the configuration")["flags"] == ["gardener-ratelimiter-qps", "zap-log-level"]
-        config.write_text(yaml.dump({**values, "zap-log-level": "loud"}))
+        replace(config, yaml.dump({**values, "zap-log-level": "loud"}))
         assert "'loud'" in process.says("the configuration is wrong, keeping the one before")["error"]
-        config.write_text(yaml.dump({**values, "watch-namespace": "elsewhere"}))
+        replace(config, yaml.dump({**values, "watch-namespace": "elsewhere"}))
         assert process.says("these flags take effect at the next start")["flags"] == ["watch-namespace"]
-        garden.write_text(yaml.dump(server.kubeconfig_dict("garden")))
+        replace(garden, yaml.dump(server.kubeconfig_dict("garden")))
         assert process.says("took the new kubeconfig")["path"] == str(garden)
         process.process.send_signal(signal.SIGTERM)
         assert process.process.wait(PATIENCE) == 0
@@ -99,7 +106,7 @@ def test_another_server_in_the_gardens_file_ends_it_for_another_start(server: Te
     flags = (f"--kubeconfig={server.kubeconfig}", f"--gardener-kubeconfig-path={garden}", "--metrics-bind-address=0")
     with running(*flags, "--health-probe-bind-address=0", "--watch-namespace=default") as process:
         process.says("started")
-        garden.write_text(yaml.dump(server.kubeconfig_dict("root")))
+        replace(garden, yaml.dump(server.kubeconfig_dict("root")))
         process.says("the kubeconfig names another server now")
         assert process.process.wait(PATIENCE) == 0
 

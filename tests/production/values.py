@@ -52,8 +52,8 @@ class Change(NamedTuple):
     restarts: bool = False
     needs: tuple[tuple[str, Any], ...] = ()
     """Other values without which this one shows nothing."""
-    alone: bool = False
-    """It hides what other values show, or they hide it."""
+    wave: str = ""
+    """It hides what the others show, or they hide it: it is made with those of its wave, which show next to it."""
 
     def values(self) -> dict[str, Any]:
         """The change, as values over those of the installation."""
@@ -102,13 +102,13 @@ def _box(path: str, value: Any, *field: Part, expected: Any = None, needs: Seque
     return _pod(path, value, "containers", 0, *field, expected=expected, needs=needs)
 
 
-def _monitor(kind: str, **needs: Any) -> list[Change]:
+def _monitor(kind: str, wave: str = "", **needs: Any) -> list[Change]:
     place = f"prometheus.{kind.lower()}"
     endpoint: tuple[Part, ...] = ("spec", "endpoints" if kind == "ServiceMonitor" else "podMetricsEndpoints", 0)
     wanted = tuple(needs.items())
 
     def one(name: str, value: Any, *field: Part) -> Change:
-        return Change(f"{place}.{name}", value, f"{kind}/hortus", field, value, needs=wanted, alone=bool(wanted))
+        return Change(f"{place}.{name}", value, f"{kind}/hortus", field, value, needs=wanted, wave=wave)
 
     return [
         one("prometheusInstance", "main", "metadata", "labels", "prometheus"),
@@ -134,6 +134,8 @@ _SPREAD = {
 _EXTRA = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "more", "namespace": "hortus-system"}}
 _DIGEST = "sha256:" + "0" * 64
 _HTTPS = {"ports": [{"port": 443, "protocol": "TCP"}]}
+_WEBHOOKS = "ValidatingWebhookConfiguration/hortus"
+_JUDGED: tuple[tuple[str, Any], ...] = (("config.stacks", True), ("config.agents", True))
 _EVERYBODY = {"namespaceSelector": {}}
 
 CHANGES: tuple[Change, ...] = (
@@ -147,28 +149,28 @@ CHANGES: tuple[Change, ...] = (
         restarts=True,
     ),
     _pod("global.priorityClassName", "system-cluster-critical", "priorityClassName"),
-    Change("global.rbac.create", False, "Role/hortus@kcp-system", (), GONE, alone=True),
-    Change("global.rbac.aggregateClusterRoles", False, "ClusterRole/hortus-view", (), GONE, alone=True),
+    Change("global.rbac.create", False, "Role/hortus@kcp-system", (), GONE, wave="parts"),
+    Change("global.rbac.aggregateClusterRoles", False, "ClusterRole/hortus-view", (), GONE, wave="wholes"),
     # The CRDs stay, because they are to be kept.
-    Change("crds.enabled", False, _CRD, ("metadata", "annotations", "helm.sh/resource-policy"), "keep", alone=True),
-    Change("crds.keep", False, _CRD, ("metadata", "annotations", "helm.sh/resource-policy"), GONE, alone=True),
-    Change("nameOverride", "other", "Deployment/hortus-other", alone=True),
-    Change("fullnameOverride", "other", "Deployment/other", alone=True),
+    Change("crds.enabled", False, _CRD, ("metadata", "annotations", "helm.sh/resource-policy"), "keep", wave="wholes"),
+    Change("crds.keep", False, _CRD, ("metadata", "annotations", "helm.sh/resource-policy"), GONE, wave="parts"),
+    Change("nameOverride", "other", "Deployment/hortus-other", wave="name"),
+    Change("fullnameOverride", "other", "Deployment/other", wave="full name"),
     Change("replicaCount", 3, "Deployment/hortus", ("spec", "replicas"), 3),
     Change("strategy", {"type": "Recreate"}, "Deployment/hortus", ("spec", "strategy"), {"type": "Recreate"}),
     _box("image.registry", "images.example.org", "image", expected=has("images.example.org/")),
     _box("image.repository", "fleet/hortus", "image", expected=has("fleet/hortus")),
     _box("image.tag", "v2", "image", expected=has(":v2")),
-    _box("image.digest", _DIGEST, "image", expected=has(f"@{_DIGEST}"))._replace(alone=True),
+    _box("image.digest", _DIGEST, "image", expected=has(f"@{_DIGEST}"))._replace(wave="account"),
     _box("image.pullPolicy", "Always", "imagePullPolicy"),
-    Change("watchNamespace", "fleet", "Role/hortus@fleet", restarts=True, alone=True),
+    Change("watchNamespace", "fleet", "Role/hortus@fleet", restarts=True, wave="account"),
     Change(
         "createWatchNamespace",
         True,
         "Namespace/made",
         restarts=True,
         needs=(("watchNamespace", "made"),),
-        alone=True,
+        wave="namespace",
     ),
     _pod("garden.secretName", "other-garden", "volumes", expected=has("other-garden")),
     _pod("garden.secretKey", "config", "volumes", expected=has("'path': 'config'")),
@@ -181,7 +183,7 @@ CHANGES: tuple[Change, ...] = (
         "view",
         restarts=True,
         needs=(("config.modules", True), ("config.in-kcp-mode", False)),
-        alone=True,
+        wave="rollouts",
     ),
     _pod("runtimes.converterConfigMap", "kim", "volumes", expected=has("'name': 'kim'")),
     Change(
@@ -201,7 +203,7 @@ CHANGES: tuple[Change, ...] = (
         GONE,
         restarts=True,
         needs=_ROLLOUTS,
-        alone=True,
+        wave="rollouts",
     ),
     Change(
         "rollouts.requireApprovers",
@@ -211,7 +213,7 @@ CHANGES: tuple[Change, ...] = (
         GONE,
         restarts=True,
         needs=_ROLLOUTS,
-        alone=True,
+        wave="rollouts",
     ),
     Change(
         "rollouts.extraRules",
@@ -221,7 +223,50 @@ CHANGES: tuple[Change, ...] = (
         has("presses"),
         restarts=True,
         needs=_ROLLOUTS,
-        alone=True,
+        wave="rollouts",
+    ),
+    Change(
+        "webhooks.stacks",
+        False,
+        _WEBHOOKS,
+        ("webhooks",),
+        lambda found: "clusterstack" not in str(found),
+        restarts=True,
+        needs=(*_JUDGED, ("webhooks.agents", True)),
+        wave="rollouts",
+    ),
+    Change(
+        "webhooks.agents", True, _WEBHOOKS, ("webhooks",), has("instana"), restarts=True, needs=_JUDGED, wave="rollouts"
+    ),
+    Change(
+        "webhooks.certificates",
+        "cert-manager",
+        _WEBHOOKS,
+        ("metadata", "annotations"),
+        has("inject-ca-from"),
+        restarts=True,
+        needs=_JUDGED,
+        wave="rollouts",
+    ),
+    Change(
+        "webhooks.issuer",
+        {"kind": "ClusterIssuer", "name": "ca"},
+        "Certificate/hortus-webhooks",
+        ("spec", "issuerRef"),
+        {"kind": "ClusterIssuer", "name": "ca"},
+        restarts=True,
+        needs=(*_JUDGED, ("webhooks.certificates", "cert-manager")),
+        wave="rollouts",
+    ),
+    Change(
+        "webhooks.url",
+        "https://hooks.example.org",
+        _WEBHOOKS,
+        ("webhooks", 0, "clientConfig", "url"),
+        has("https://hooks.example.org/validate"),
+        restarts=True,
+        needs=_JUDGED,
+        wave="rollouts",
     ),
     Change("config", {"zap-log-level": "debug"}, "ConfigMap/hortus", CONFIG, has("zap-log-level: debug")),
     _pod(
@@ -231,8 +276,8 @@ CHANGES: tuple[Change, ...] = (
     _box("extraEnv", [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}], "env", expected=has("proxy:3128")),
     Change("extraObjects", [_EXTRA], "ConfigMap/more"),
     Change("featureGates", {"A": True}, "ConfigMap/hortus", CONFIG, has("feature-gates: A=true"), restarts=True),
-    Change("serviceAccount.create", False, "ServiceAccount/hortus", (), GONE, restarts=True, alone=True),
-    Change("serviceAccount.name", "mine", "ServiceAccount/mine", restarts=True, alone=True),
+    Change("serviceAccount.create", False, "ServiceAccount/hortus", (), GONE, restarts=True, wave="account"),
+    Change("serviceAccount.name", "mine", "ServiceAccount/mine", restarts=True, wave="rollouts"),
     Change("serviceAccount.annotations", {"g": "h"}, "ServiceAccount/hortus", ("metadata", "annotations"), {"g": "h"}),
     Change("serviceAccount.labels", {"i": "j"}, "ServiceAccount/hortus", ("metadata", "labels"), {"i": "j"}),
     Change(
@@ -279,17 +324,17 @@ CHANGES: tuple[Change, ...] = (
     _pod("hostNetwork", True, "hostNetwork"),
     _pod("enableServiceLinks", True, "enableServiceLinks"),
     _pod("terminationGracePeriodSeconds", 50, "terminationGracePeriodSeconds"),
-    Change("podDisruptionBudget.enabled", False, "PodDisruptionBudget/hortus", (), GONE, alone=True),
+    Change("podDisruptionBudget.enabled", False, "PodDisruptionBudget/hortus", (), GONE, wave="parts"),
     Change("podDisruptionBudget.minAvailable", 2, "PodDisruptionBudget/hortus", ("spec", "minAvailable"), 2),
     Change(
         "podDisruptionBudget.maxUnavailable",
         "50%",
         "PodDisruptionBudget/hortus",
         ("spec",),
-        lambda spec: spec["maxUnavailable"] == "50%" and "minAvailable" not in spec,
-        alone=True,
+        lambda spec: spec.get("maxUnavailable") == "50%" and "minAvailable" not in spec,
+        wave="wholes",
     ),
-    Change("networkPolicy.enabled", False, "NetworkPolicy/hortus", (), GONE, alone=True),
+    Change("networkPolicy.enabled", False, "NetworkPolicy/hortus", (), GONE, wave="parts"),
     Change(
         "networkPolicy.metricsFrom",
         [_EVERYBODY],
@@ -298,13 +343,15 @@ CHANGES: tuple[Change, ...] = (
         [_EVERYBODY],
     ),
     Change("networkPolicy.egress", [_HTTPS], "NetworkPolicy/hortus", ("spec", "egress"), [_HTTPS]),
-    Change("prometheus.enabled", False, "Service/hortus-metrics", (), GONE, alone=True),
+    Change("prometheus.enabled", False, "Service/hortus-metrics", (), GONE, wave="wholes"),
     # Without a monitor the pods carry the annotations by which Prometheus finds them.
-    Change("prometheus.servicemonitor.enabled", False, "ServiceMonitor/hortus", (), GONE, restarts=True, alone=True),
+    Change(
+        "prometheus.servicemonitor.enabled", False, "ServiceMonitor/hortus", (), GONE, restarts=True, wave="account"
+    ),
     *_monitor("ServiceMonitor"),
-    Change("prometheus.podmonitor.enabled", True, "PodMonitor/hortus", alone=True),
-    *_monitor("PodMonitor", **{"prometheus.podmonitor.enabled": True}),
-    Change("prometheus.rules.enabled", False, "PrometheusRule/hortus", (), GONE, alone=True),
+    Change("prometheus.podmonitor.enabled", True, "PodMonitor/hortus", wave="parts"),
+    *_monitor("PodMonitor", "parts", **{"prometheus.podmonitor.enabled": True}),
+    Change("prometheus.rules.enabled", False, "PrometheusRule/hortus", (), GONE, wave="parts"),
     Change("prometheus.rules.labels", {"k": "l"}, "PrometheusRule/hortus", ("metadata", "labels"), {"k": "l"}),
     Change(
         "prometheus.rules.annotations", {"m": "n"}, "PrometheusRule/hortus", ("metadata", "annotations"), {"m": "n"}
@@ -317,7 +364,7 @@ CHANGES: tuple[Change, ...] = (
         ("spec",),
         has("https://books.example.org/HortusDown.md"),
     ),
-    Change("prometheus.dashboards.enabled", False, "ConfigMap/hortus-hortus-controllers", (), GONE, alone=True),
+    Change("prometheus.dashboards.enabled", False, "ConfigMap/hortus-hortus-controllers", (), GONE, wave="parts"),
     Change(
         "prometheus.dashboards.labels",
         {"k": "l"},

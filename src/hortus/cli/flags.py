@@ -1,7 +1,7 @@
 """The flags of `hortus run`, and the name of its lease. Reading them loads no controllers.
 
-The flags of a domain are its own; those of the garden, of the watched namespace and of the way into clusters are shared
-by all. A domain reads the values of both by name.
+The flags of a domain are its own; those of the garden, of the watched namespace, of the way into clusters and of
+admission webhooks are shared by all. A domain reads the values of both by name.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Final
 from hortus.domains import all_domains
 from hortus.engine.flags import Flag, FlagError
 from hortus.engine.hostflags import HOST_FLAGS
+from hortus.engine.serving import WEBHOOK_FLAGS, webhook_settings
 
 ELECTION_NAME: Final = "f1c68560.kyma-project.io"
 """The Go system's lease, so that both never work at the same time while one replaces the other."""
@@ -31,6 +32,12 @@ SHARED_FLAGS: Final[tuple[Flag, ...]] = (
     Flag("cluster-request-timeout", "duration", 10.0, "Time limit for one request to a cluster."),
     Flag("k8s-skr-client-qps", "float", 50.0, "Requests a second to one cluster."),
     Flag("k8s-skr-client-burst", "int", 100, "Requests to one cluster that may go out at once."),
+    Flag(
+        "cluster-connections",
+        "int",
+        20_000,
+        "The most connections to all clusters together; at most as many as the process may open files.",
+    ),
     Flag("allow-local-clusters", "bool", False, "Reach clusters on this machine itself, as those of hortus up."),
     Flag(
         "allow-plain-http",
@@ -38,6 +45,7 @@ SHARED_FLAGS: Final[tuple[Flag, ...]] = (
         False,
         "Accept kubeconfigs whose server is reached without TLS. For tests only.",
     ),
+    *WEBHOOK_FLAGS,
 )
 
 FLAGS: Final[tuple[Flag, ...]] = (
@@ -54,6 +62,7 @@ _POSITIVE: Final = (
     "cluster-request-timeout",
     "k8s-skr-client-qps",
     "k8s-skr-client-burst",
+    "cluster-connections",
 )
 
 
@@ -62,6 +71,7 @@ def check_values(values: Mapping[str, Any]) -> None:
     for name in _POSITIVE:
         if values[name] <= 0:
             raise FlagError(f"invalid value {values[name]} for flag --{name}: must be more than 0")
+    webhook_settings(values)
     for domain in all_domains():
         domain.check(values)
         if domain.needs_garden and not values["gardener-kubeconfig-path"] and domain.served(values):

@@ -12,8 +12,10 @@ from hortus.engine import Cache, Manager, without_managed_fields
 from hortus.engine.hosting import Host, follow
 from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.leftovers import LeftoverRecorder
+from hortus.engine.process import files_within
 from hortus.engine.remote import RemotePool, RemoteSettings, SecretCredentials
 from hortus.engine.rollouts import RolloutGate
+from hortus.engine.serving import AdmissionWebhooks
 from hortus.kube import LOCAL_NETWORKS, Access, Client, ConnectionSettings, RateLimiter
 from hortus.kube.kubeconfig import Trust, load, through_proxy
 from hortus.kube.objects import Object, Resource
@@ -31,7 +33,7 @@ async def process_context(
 
     Raises FlagError, KubeconfigError.
     """
-    manager, client, observer = host
+    manager, client, observer = host.manager, host.client, host.observer
     limiter = RateLimiter(values["gardener-ratelimiter-qps"], values["gardener-ratelimiter-burst"], clock=manager.clock)
     file, namespace = values["gardener-kubeconfig-path"], values["watch-namespace"]
     garden_namespace = f"garden-{values['gardener-project-name']}"
@@ -65,6 +67,7 @@ async def process_context(
                 leftovers=LeftoverRecorder(
                     client if values["leftovers"] else None, values["fleet-namespace"], registry=manager.registry
                 ),
+                webhooks=AdmissionWebhooks(),
             ),
             reload,
         )
@@ -106,6 +109,7 @@ def _pool(host: Host, kubeconfigs: Cache, values: Mapping[str, Any]) -> RemotePo
         burst=values["k8s-skr-client-burst"],
         timeout=timeout,
         connect_timeout=timeout,
+        sockets=files_within(values["cluster-connections"]),
         trust=Trust(plain_http=values["allow-plain-http"]),
         deny=() if values["allow-local-clusters"] else LOCAL_NETWORKS,
     )

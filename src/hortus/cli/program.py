@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from typing import Any
 
+import structlog
 from prometheus_client import Gauge
 
 from hortus import __version__
 from hortus.cli.flags import ELECTION_NAME, FLAGS, check_values
 from hortus.cli.process import process_context
-from hortus.domains import Reload, all_domains
+from hortus.domains import Domain, ProcessContext, Reload, all_domains
 from hortus.engine import Manager
 from hortus.engine.configuration import FlagValues
 from hortus.engine.flags import FlagSet
-from hortus.engine.hosting import hosted, log_settings
+from hortus.engine.hosting import Host, hosted, log_settings
 from hortus.engine.logging import set_level
 from hortus.engine.manager import DEFAULT_GRACE
 from hortus.engine.reloading import Reloader
+from hortus.engine.serving import webhook_settings
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
@@ -37,8 +41,9 @@ async def program(
         process_context(host, values, domains) as (shared, reload_shared),
     ):
         hooks = [_reload_logs, reload_shared]
-        hooks += [hook for domain in domains if (hook := domain.add_controllers(shared)) is not None]
+        hooks += [hook for domain in domains if (hook := _add(domain, shared, host)) is not None]
         manager = host.manager
+        shared.webhooks.serve(manager, host.client, webhook_settings(values))
         _describe(manager, values)
         if configuration is not None and configuration.path is not None:
             take_over = partial(_take_over, hooks)
@@ -47,6 +52,28 @@ async def program(
             )
             manager.add("configuration", reloader.run, leader_only=False)
         yield manager
+
+
+def warn_of_rivals(values: Mapping[str, Any]) -> None:
+    """Log the Leases of operators that are replaced, where a process with these values of flags holds none of them."""
+    names = [name for domain in all_domains() for name in _leases_of_rivals(domain, values)]
+    if names and not values["leader-elect"] and not values["sharding"]:
+        _log.warning(
+            "the leases of replaced operators are not held: they would work at the same time; "
+            "set --leader-elect or --sharding, or see to it that none of them runs",
+            leases=names,
+        )
+
+
+def _leases_of_rivals(domain: Domain, values: Mapping[str, Any]) -> list[str]:
+    return [lease.name for lease in domain.rivals() if lease.concerns(values)]
+
+
+def _add(domain: Domain, shared: ProcessContext, host: Host) -> Reload | None:
+    """Add the domain's controllers, which work only while no operator does that the domain replaces."""
+    rivals = host.rivals(_leases_of_rivals(domain, shared.values))
+    with host.manager.excluding(rivals) if rivals is not None else nullcontext():
+        return domain.add_controllers(shared)
 
 
 def _describe(manager: Manager, values: Mapping[str, Any]) -> None:

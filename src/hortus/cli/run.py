@@ -98,7 +98,7 @@ def _load_structlog() -> None:
 
 
 def _run(values: dict[str, Any], logs: LogSettings, configuration: FlagValues) -> int:
-    from hortus.cli.program import program
+    from hortus.cli.program import program, warn_of_rivals
     from hortus.engine import process
     from hortus.engine.logging import configure_logging
 
@@ -106,6 +106,7 @@ def _run(values: dict[str, Any], logs: LogSettings, configuration: FlagValues) -
 
     async def main() -> int:
         async with program(values, configuration) as manager:
+            warn_of_rivals(values)
             return await process.run_manager(manager)
 
     return process.run(main)

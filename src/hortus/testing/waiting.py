@@ -19,7 +19,7 @@ from hortus.schema import Kind
 
 K = TypeVar("K", bound=Kind)
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds after which whatever was waited for fails the test."""
 
 

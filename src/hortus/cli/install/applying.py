@@ -28,6 +28,7 @@ from hortus.engine.applysets import (
     ObjectOutcome,
     drift,
 )
+from hortus.engine.serving import WEBHOOK_CONFIGURATIONS, is_trusted
 from hortus.kube import Client, Resource, yaml
 from hortus.kube.discovery import Discovery, UnknownResource
 from hortus.kube.errors import KubeError, NotFound
@@ -159,7 +160,10 @@ class Installation:
             ) from None
 
     async def ready(self, timeout: float) -> None:
-        """Return when the CRDs are served and the Deployment is rolled out. Raises CommandError after `timeout` s."""
+        """Return when the CRDs are served, the Deployment is rolled out and its webhooks are trusted.
+
+        Raises CommandError after `timeout` s.
+        """
         waiting: Object = {}
         try:
             async with asyncio.timeout(timeout):
@@ -170,6 +174,9 @@ class Installation:
                     elif obj["kind"] == _DEPLOYMENTS.kind:
                         self._tell(f"waiting for {_title(obj)}")
                         await self._until(_DEPLOYMENTS, obj, rolled_out)
+                    elif obj["kind"] == WEBHOOK_CONFIGURATIONS.kind:
+                        self._tell(f"waiting for {_title(obj)}")
+                        await self._until(WEBHOOK_CONFIGURATIONS, obj, is_trusted)
         except TimeoutError:
             reasons = await why_not_ready(self._client, waiting)
             text = "\n  ".join(reasons) if reasons else "see: kubectl describe and kubectl logs of its pods"

@@ -12,18 +12,20 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import msgspec
 import orjson
 
 from hortus.cli.flags import FLAGS, check_values
 from hortus.cli.install import contents
 from hortus.cli.install.leases import rival
 from hortus.cli.install.mounted import copy_mounted
-from hortus.cli.install.rollout import established, rolled_out, why_not_ready
+from hortus.cli.install.rollout import NOT_TRUSTED, established, rolled_out, why_not_ready
 from hortus.cli.install.standards import foreign_definition
 from hortus.domains import all_domains
 from hortus.engine.configuration import FlagValues
 from hortus.engine.flags import FlagError, FlagSet
 from hortus.engine.rbac import Permission
+from hortus.engine.serving import WEBHOOK_CONFIGURATIONS, is_trusted
 from hortus.kube import Client, ConnectionSettings, Resource, yaml
 from hortus.kube.errors import Forbidden, KubeError, NotFound
 from hortus.kube.kubeconfig import KubeconfigError, Trust, from_untrusted
@@ -33,6 +35,8 @@ OLDEST_MINOR = 25
 """The first minor version that checks the CEL rules of CRDs by default (KEP-2876)."""
 SERVED = "served"
 """The text of the finding about a kind that is reconciled."""
+_WEBHOOK_VOLUME = "webhook-certificate"
+"""The volume of the chart for a certificate that another program makes."""
 _PARALLEL = 8
 _SECONDS = 10.0
 
@@ -102,6 +106,8 @@ async def check(client: Client, wanted: Sequence[Object], namespace: str) -> Asy
         return
     yield await _permissions(client, parts, values, namespace)
     yield await _rollout(client, parts.deployment)
+    if _registers(parts):
+        yield await _webhooks(client, parts.deployment["metadata"]["name"], namespace)
 
 
 async def starting(client: Client, wanted: Sequence[Object], namespace: str) -> AsyncIterator[Finding]:
@@ -248,12 +254,18 @@ async def _garden(kubeconfig: bytes, namespace: str, rules: Sequence[Permission]
 
 async def _denied(client: Client, rules: Sequence[Permission], namespace: str, user: str = "") -> list[str]:
     """The requests of `rules` that are denied to `user`, or to the client itself."""
-    asked = [(rule.group, resource, verb) for rule in rules for resource in rule.resources for verb in rule.verbs]
+    asked = [
+        (rule.group, resource, verb, name)
+        for rule in rules
+        for resource in rule.resources
+        for verb in rule.verbs
+        for name in rule.names or ("",)
+    ]
     limit = asyncio.Semaphore(_PARALLEL)
 
-    async def ask(group: str, name: str, verb: str) -> str:
+    async def ask(group: str, name: str, verb: str, of: str) -> str:
         plural, _, subresource = name.partition("/")
-        attributes = {"group": group, "resource": plural, "verb": verb, "namespace": namespace}
+        attributes = {"group": group, "resource": plural, "verb": verb, "namespace": namespace, "name": of}
         spec: Object = {"resourceAttributes": {**attributes, "subresource": subresource}}
         resource = _ACCESS_REVIEWS if user else _SELF_REVIEWS
         if user:
@@ -261,7 +273,8 @@ async def _denied(client: Client, rules: Sequence[Permission], namespace: str, u
         body = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": spec}
         async with limit:
             answer = await client.create(resource, body)
-        return "" if answer["status"].get("allowed") else f"{verb} {name} in {namespace or 'all namespaces'}"
+        title = f"{name} {of}" if of else name
+        return "" if answer["status"].get("allowed") else f"{verb} {title} in {namespace or 'all namespaces'}"
 
     return [denied for denied in await asyncio.gather(*(ask(*one) for one in dict.fromkeys(asked))) if denied]
 
@@ -282,8 +295,13 @@ async def _permissions(client: Client, parts: _Parts, values: Mapping[str, Any],
             denied += await _denied(client, chosen, place, user)
         for found in contents.ELSEWHERE:
             if values[found.flag]:
-                denied += await _denied(client, found.permissions, values[found.namespace_flag], user)
+                place = found.namespace or values[found.namespace_flag]
+                denied += await _denied(client, found.permissions, place, user)
         denied += await _denied(client, leases, namespace, user)
+        if trusting := values["webhook-configuration"]:
+            wide = [msgspec.structs.replace(rule, names=(trusting,)) for rule in contents.WEBHOOKS_WIDE]
+            denied += await _denied(client, wide, "", user)
+            denied += await _denied(client, contents.WEBHOOKS, namespace, user)
     except Forbidden as error:
         return Finding("warning", "RBAC", f"you may not ask for the account's permissions: {error}")
     if denied:
@@ -299,3 +317,23 @@ async def _rollout(client: Client, deployment: Object) -> Finding:
     reasons = await why_not_ready(client, deployment)
     text = "; ".join(reasons) if reasons else "see: kubectl describe and kubectl logs of its pods"
     return Finding("failed", "Deployment", f"{name} with {image} is not ready: {text}")
+
+
+def _registers(parts: _Parts) -> bool:
+    """True where the chart registered webhooks: their flags may also be set in `config` for a server without it."""
+    name = parts.deployment["metadata"]["name"]
+    volumes = parts.deployment["spec"]["template"]["spec"].get("volumes") or ()
+    mounted = any(volume["name"] == _WEBHOOK_VOLUME for volume in volumes)
+    return mounted or parts.config.get("webhook-configuration") == name
+
+
+async def _webhooks(client: Client, name: str, namespace: str) -> Finding:
+    try:
+        found = await client.get(WEBHOOK_CONFIGURATIONS, name)
+    except NotFound:
+        return Finding("failed", "webhooks", f"{name} is missing; run: hortus install -n {namespace}")
+    except Forbidden as error:
+        return Finding("warning", "webhooks", f"{name} cannot be read by you: {error}")
+    if not is_trusted(found):
+        return Finding("failed", "webhooks", f"{name}: {NOT_TRUSTED}")
+    return Finding("ok", "webhooks", f"{name}, {len(found['webhooks'])} registered")

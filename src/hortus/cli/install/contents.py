@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from hortus.domains import NamespaceRules, all_domains
+from hortus.domains import NamespaceRules, ValidatingWebhook, all_domains
 from hortus.engine.observing import FOLDER, Alert, Board, read_alerts, read_boards
-from hortus.engine.rbac import EVENTS, LEASES, SHARDS, Permission
+from hortus.engine.rbac import EVENTS, LEASES, SHARDS, WEBHOOK_CONFIGURATION, WEBHOOK_SECRET, Permission
 from hortus.kube.objects import Object, Resource
 from hortus.schema import Kind
 
@@ -36,7 +36,17 @@ OPTIONAL: Mapping[str, tuple[Permission, ...]] = {
 FLEET: Mapping[str, tuple[Permission, ...]] = {rules.flag: tuple(rules.fleet) for rules in _RULES if rules.fleet}
 """Permissions in the fleet's namespace, by the name of the flag that needs them."""
 
-WIDE: Mapping[str, tuple[Permission, ...]] = {rules.flag: tuple(rules.wide) for rules in _RULES if rules.wide}
+
+def _wide() -> dict[str, tuple[Permission, ...]]:
+    found = {rules.flag: tuple(rules.wide) for rules in _RULES if rules.wide}
+    for lease in (lease for domain in _DOMAINS for lease in domain.rivals()):
+        held = Permission(LEASES.group, LEASES.resources, _HOLD, "holds the lease of an operator", names=(lease.name,))
+        found[lease.flags[0]] = (*found.get(lease.flags[0], ()), held)
+    return found
+
+
+_HOLD = ("get", "list", "watch", "update")
+WIDE: Mapping[str, tuple[Permission, ...]] = _wide()
 """Permissions in the whole management cluster, by the name of the flag that needs them."""
 
 ELSEWHERE: tuple[NamespaceRules, ...] = tuple(place for rules in _RULES for place in rules.elsewhere)
@@ -47,6 +57,12 @@ REPLICAS: tuple[Permission, ...] = (LEASES,)
 
 SHARDING: tuple[Permission, ...] = (SHARDS,)
 """Permissions in Hortus' own namespace if replicas share the objects instead of electing a leader."""
+
+WEBHOOKS: tuple[Permission, ...] = (WEBHOOK_SECRET,)
+"""Permissions in Hortus' own namespace if it makes the certificate of its admission webhooks."""
+
+WEBHOOKS_WIDE: tuple[Permission, ...] = (WEBHOOK_CONFIGURATION,)
+"""The same in the whole management cluster, narrowed by the chart to the one object."""
 
 GARDEN: tuple[Permission, ...] = tuple(rule for rules in _RULES for rule in rules.garden)
 """Permissions in the project's namespace of the garden."""
@@ -98,6 +114,22 @@ PEOPLE: Mapping[str, tuple[Permission, ...]] = {
 
 ADMISSION: tuple[Object, ...] = tuple(policy for domain in _DOMAINS for policy in domain.admission_policies())
 """Admission policies and their bindings."""
+
+
+class RegisteredWebhook(NamedTuple):
+    """An admission webhook, and the conditions under which the chart registers it."""
+
+    domain: str
+    """Name of the value below `webhooks` that asks for it."""
+    flag: str
+    """The flag without which nobody serves it."""
+    webhook: ValidatingWebhook
+
+
+REGISTERED: tuple[RegisteredWebhook, ...] = tuple(
+    RegisteredWebhook(domain.name, domain.served_by(), webhook) for domain in _DOMAINS for webhook in domain.webhooks()
+)
+"""The admission webhooks of all domains."""
 
 ALERTS: tuple[tuple[str, tuple[Alert, ...]], ...] = (
     ("engine", read_alerts(FOLDER / "alerts.yaml")),

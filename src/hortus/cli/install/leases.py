@@ -2,7 +2,7 @@
 
 Hortus elects its leader by the Go system's Lease. Both exclude each other only in one namespace: a Lease of that name
 that is held in the watched namespace, while Hortus is installed in another, means that two operators would work on the
-same objects. So do the Leases of operators that a domain replaces, wherever they are held.
+same objects. So do the Leases of operators that a domain replaces, wherever they hold them; while Hortus runs, it does.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from hortus.cli.flags import ELECTION_NAME
 from hortus.domains import all_domains
+from hortus.engine.rivals import MADE_LABELS, is_hortus
 from hortus.engine.shards.records import GROUP_LABEL, LEASES
 from hortus.kube import Client
 from hortus.kube.errors import Forbidden
@@ -35,12 +36,7 @@ async def rival(client: Client, namespace: str, values: Mapping[str, Any]) -> st
     Empty if none does.
     """
     wanted = [(ELECTION_NAME, str(values["watch-namespace"]), namespace)]
-    wanted += [
-        (lease.name, "", "")
-        for domain in all_domains()
-        for lease in domain.rivals()
-        if all(values[flag] for flag in lease.flags)
-    ]
+    wanted += [(lease.name, "", "") for domain in all_domains() for lease in domain.rivals() if lease.concerns(values)]
     for name, place, own in wanted:
         if reason := await _held(client, name, place, own):
             return reason
@@ -55,7 +51,7 @@ async def _held(client: Client, name: str, namespace: str, own: str) -> str:
         return ""
     for lease in leases:
         place = lease["metadata"]["namespace"]
-        if place != own and is_held(lease):
+        if place != own and is_held(lease) and not is_hortus(lease["spec"]["holderIdentity"]):
             spec = lease["spec"]
             return (
                 f"{spec['holderIdentity']} works in namespace {place}, where it holds the lease {name}: two "
@@ -68,8 +64,9 @@ async def _held(client: Client, name: str, namespace: str, own: str) -> str:
 async def own_leases(client: Client, namespace: str) -> list[Object]:
     """The Leases that Hortus' replicas made in their namespace."""
     found = (await client.list(LEASES, namespace)).items
-    return [
-        lease
-        for lease in found
-        if lease["metadata"]["name"] == ELECTION_NAME or GROUP_LABEL in (lease["metadata"].get("labels") or {})
-    ]
+    return [lease for lease in found if lease["metadata"]["name"] == ELECTION_NAME or _is_made(lease)]
+
+
+def _is_made(lease: Object) -> bool:
+    labels = lease["metadata"].get("labels") or {}
+    return GROUP_LABEL in labels or MADE_LABELS.items() <= labels.items()

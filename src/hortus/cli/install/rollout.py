@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hortus.engine.conditions import has_condition
+from hortus.engine.serving import WEBHOOK_CONFIGURATIONS
 from hortus.kube import Client, Resource
 from hortus.kube.errors import KubeError
 from hortus.kube.objects import Object
@@ -12,6 +13,11 @@ from hortus.kube.objects import Object
 _PODS = Resource("", "v1", "pods", "Pod")
 _EVENTS = Resource("", "v1", "events", "Event")
 _REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
+NOT_TRUSTED = (
+    "its webhooks have no caBundle, so that the API server refuses what they are to judge; see the logs of Hortus' "
+    "pods, or of the maker of the certificate (webhooks.certificates)"
+)
+"""The problem of a ValidatingWebhookConfiguration without an authority, with the fix."""
 _MOST = 5
 """Maximum number of reasons that are shown."""
 
@@ -34,8 +40,10 @@ def rolled_out(deployment: Object) -> bool:
 async def why_not_ready(client: Client, obj: Object) -> list[str]:
     """Reasons from the containers of a Deployment's pods and from warnings about pods and ReplicaSets, newest first.
 
-    Empty when nothing is known, also when the pods may not be read.
+    Empty when nothing is known, also when the pods may not be read. Webhooks lack who is trusted to certify them.
     """
+    if obj.get("kind") == WEBHOOK_CONFIGURATIONS.kind:
+        return [NOT_TRUSTED]
     if obj.get("kind") != "Deployment":
         return []
     namespace = obj["metadata"]["namespace"]

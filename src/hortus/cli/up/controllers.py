@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from hortus.cli.flags import FLAGS
@@ -32,6 +34,17 @@ _SHARED_FLAGS = ("--sharding", "--leader-election-namespace=kube-system", "--sha
 
 _GRACE = STOP_GRACE / 2
 """Seconds for reconciles to end when the controllers stop. The other half is for all that is closed after them."""
+
+
+def load() -> None:
+    """Import what `control` needs of the domains, whose controllers are imported as they are added.
+
+    A small domain has its controllers elsewhere than in its composition.
+    """
+    for domain in all_domains():
+        composition = f"{type(domain).__module__}.composition"
+        if domain.kinds() and find_spec(composition) is not None:
+            import_module(composition)
 
 
 async def control(state: StateDirectory, *, config: dict[str, Any], replica: int | None = None) -> None:

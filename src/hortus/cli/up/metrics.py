@@ -11,9 +11,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry, exposition
+from prometheus_client import CollectorRegistry
 
 from hortus.cli.up.state import StateDirectory
+from hortus.engine.exposition import exposed
 
 _LONGEST = 100
 """Characters of a socket's path; systems differ between 104 and 108."""
@@ -32,8 +33,7 @@ async def metrics_at(path: Path, registry: CollectorRegistry) -> AsyncIterator[N
         return
 
     async def answer(request: web.Request) -> web.Response:
-        encode, content_type = exposition.choose_encoder(request.headers.get("Accept", ""))
-        return web.Response(body=encode(registry), headers={"Content-Type": content_type})
+        return await exposed(request, registry)
 
     app = web.Application()
     app.router.add_get("/metrics", answer)

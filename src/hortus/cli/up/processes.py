@@ -2,7 +2,8 @@
 
 A child says on standard output how far it is (`report`), logs JSON to standard error, and stops on SIGTERM or when its
 standard input ends, which is when the supervisor is gone. A stop is a cancellation, so that it ends every wait: a child
-that starts waits for other processes, and these may have stopped before it.
+that starts waits for other processes, and these may have stopped before it. With `--load-first` it imports what it
+needs, and begins with the first line on its standard input.
 """
 
 from __future__ import annotations
@@ -19,19 +20,20 @@ from typing import Any
 import structlog
 
 from hortus.cli.up.state import StateDirectory
-from hortus.cli.up.supervisor import CannotRun, report
+from hortus.cli.up.supervisor import LOAD_FIRST, CannotRun, report
 from hortus.engine import process
 from hortus.engine.logging import LogSettings, configure_logging
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
-Body = Callable[[argparse.Namespace], Coroutine[Any, Any, None]]
-"""Runs until it is cancelled."""
+Body = Callable[[argparse.Namespace, asyncio.Event], Coroutine[Any, Any, None]]
+"""Imports what it needs, waits until it may begin, and runs until it is cancelled."""
 
 
-async def _apiserver(arguments: argparse.Namespace) -> None:
+async def _apiserver(arguments: argparse.Namespace, begun: asyncio.Event) -> None:
     from hortus.cli.up.server import serve
 
+    await begun.wait()
     await serve(
         StateDirectory(arguments.state_dir),
         port=arguments.port,
@@ -42,16 +44,18 @@ async def _apiserver(arguments: argparse.Namespace) -> None:
     )
 
 
-async def _simulation(arguments: argparse.Namespace) -> None:
+async def _simulation(arguments: argparse.Namespace, begun: asyncio.Event) -> None:
     from hortus.cli.up.garden import simulate
 
     state = StateDirectory(arguments.state_dir)
-    await simulate(state, clusters=arguments.clusters, config=read_config(arguments.config))
+    await simulate(state, clusters=arguments.clusters, config=read_config(arguments.config), begun=begun)
 
 
-async def _controllers(arguments: argparse.Namespace) -> None:
-    from hortus.cli.up.controllers import control
+async def _controllers(arguments: argparse.Namespace, begun: asyncio.Event) -> None:
+    from hortus.cli.up.controllers import control, load
 
+    load()
+    await begun.wait()
     state, config = StateDirectory(arguments.state_dir), read_config(arguments.config)
     await control(state, config=config, replica=arguments.replica)
 
@@ -105,17 +109,20 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--config", type=Path)
     parser.add_argument("--audit-policy", type=Path)
     parser.add_argument("--store", default="")
+    parser.add_argument(LOAD_FIRST, action="store_true")
     return parser.parse_args()
 
 
 async def _supervised(body: Body, arguments: argparse.Namespace) -> None:
     """Runs `body` until it ends, or cancels it once when this process is asked to stop."""
-    stop = asyncio.Event()
+    stop, begun = asyncio.Event(), asyncio.Event()
+    if not arguments.load_first:
+        begun.set()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    stop_with_supervisor(loop, stop.set)
-    work = asyncio.create_task(body(arguments), name=arguments.name)
+    stop_with_supervisor(loop, stop.set, heard=begun.set)
+    work = asyncio.create_task(body(arguments, begun), name=arguments.name)
     asked = asyncio.create_task(stop.wait(), name="stop")
     await asyncio.wait({work, asked}, return_when=asyncio.FIRST_COMPLETED)
     asked.cancel()
@@ -125,13 +132,17 @@ async def _supervised(body: Body, arguments: argparse.Namespace) -> None:
         work.result()
 
 
-def stop_with_supervisor(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
-    """Call `stop` when standard input ends, which is when the parent of this process is gone."""
+def stop_with_supervisor(
+    loop: asyncio.AbstractEventLoop, stop: Callable[[], None], *, heard: Callable[[], None] = lambda: None
+) -> None:
+    """Call `stop` when standard input ends, which is when the parent of this process is gone, and `heard` at a line."""
     descriptor = sys.stdin.fileno()
     os.set_blocking(descriptor, False)
 
     def readable() -> None:
-        if not os.read(descriptor, 4096):
+        if os.read(descriptor, 4096):
+            heard()
+        else:
             loop.remove_reader(descriptor)
             stop()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,9 @@ from hortus.simulation.garden.hibernation import Hibernation
 from hortus.simulation.garden.issuing import ClusterIssuer
 from hortus.simulation.garden.kinds import LOGICAL_CLUSTERS
 from hortus.simulation.garden.kubeconfigs import Kubeconfigs
-from hortus.simulation.load.guard import MANAGER, marked
+from hortus.simulation.garden.seed.kinds import SEED_CLUSTER, SPARE_FOLDER, SPARE_PREFIX
+from hortus.simulation.guard import MANAGER, marked
+from hortus.simulation.podpages import SimulatedPages
 from hortus.simulation.settings import GardenSettings, SettingsError, from_config
 
 GARDEN = "garden"
@@ -91,15 +94,17 @@ async def serve(
     _add_garden(server, garden, clock)
     hibernation = Hibernation(server, GARDEN, Disruption(clock))
     server.intercept(hibernation)
+    server.reach_pods(SimulatedPages())
     server.add_part(hibernation)
     try:
         await server.start()
     except OSError as error:
         raise CannotRun(_no_start(error, port)) from None
     try:
-        await _prepare(server)
+        spares = [f"{SPARE_PREFIX}{number}" for number in range(1, garden.spare_seeds + 1)]
+        await _prepare(server, spares)
         await _allow_simulations(server)
-        _write_kubeconfigs(state, server, token, garden.project)
+        _write_kubeconfigs(state, server, token, garden.project, spares)
         report("ready", f"{server.url}", server=server.url)
         await until_stopped()
     finally:
@@ -128,10 +133,11 @@ def _add_garden(server: ApiServer, settings: GardenSettings, clock: SteppedClock
     server.extend(GARDEN, definitions(kubeconfigs.handlers()))
 
 
-async def _prepare(server: ApiServer) -> None:
+async def _prepare(server: ApiServer, spares: Sequence[str]) -> None:
     """Create what the management cluster holds from the beginning: the garden, our CRDs, policies and roles."""
     local = server.local("root")
-    await _ensure(local, LOGICAL_CLUSTERS, _named(LOGICAL_CLUSTERS, GARDEN))
+    for name in (GARDEN, SEED_CLUSTER, *spares):
+        await _ensure(local, LOGICAL_CLUSTERS, _named(LOGICAL_CLUSTERS, name))
     for kind in (kind for domain in all_domains() for kind in domain.kinds().values()):
         await local.apply(_CRDS, crd(kind))
     for policy in (policy for domain in all_domains() for policy in domain.admission_policies()):
@@ -157,7 +163,9 @@ def _named(resource: Resource, name: str) -> Object:
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}}
 
 
-def _write_kubeconfigs(state: StateDirectory, server: ApiServer, token: str, project: str) -> None:
+def _write_kubeconfigs(
+    state: StateDirectory, server: ApiServer, token: str, project: str, spares: Sequence[str]
+) -> None:
     def admin(cluster: str, url: str, name: str) -> Object:
         issued = server.clusters.issue(
             cluster, username="kubernetes-admin", groups=("system:masters",), seconds=ADMIN_SECONDS
@@ -170,6 +178,12 @@ def _write_kubeconfigs(state: StateDirectory, server: ApiServer, token: str, pro
     _refresh(state.kubeconfig, with_others(state.kubeconfig, management))
     _refresh(state.controllers_kubeconfig, management)
     _refresh(state.garden_kubeconfig, garden)
+    seed = admin(SEED_CLUSTER, f"{server.url}/clusters/{SEED_CLUSTER}", SEED_CLUSTER)
+    _refresh(state.seed_kubeconfig, seed)
+    folder = state.path / SPARE_FOLDER
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for name in spares:
+        _refresh(folder / f"{name}.kubeconfig", admin(name, f"{server.url}/clusters/{name}", name))
     document = token_kubeconfig(token, ca=server.clusters.server_ca, server=server.url, name="hortus")
     _refresh(state.simulation_kubeconfig, document)
 

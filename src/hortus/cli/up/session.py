@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from hortus import __version__
+from hortus import __version__, domains
 from hortus.cli.up.progress import Display
 from hortus.cli.up.state import RunFile, StateDirectory
-from hortus.cli.up.supervisor import MODULE, Child, ChildFailed, ChildReport, Listener
+from hortus.cli.up.supervisor import LOAD_FIRST, MODULE, Child, ChildFailed, ChildReport, Listener
 from hortus.kube.objects import format_time
 
 
@@ -59,6 +59,7 @@ def free_port(port: int, *, before: int = 0) -> int:
     if not port and before:
         with suppress(PortTaken):
             return free_port(before)
+    port = port or domains.free_port()
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -145,17 +146,22 @@ class Session:
 
         simulation, controllers = None, list[Child]()
         if not self._options.serve_only:
-            simulation = self._child("simulation", "--clusters", str(self._options.clusters))
+            simulation = self._child("simulation", LOAD_FIRST, "--clusters", str(self._options.clusters))
             controllers = self._controllers()
         self._record(port)
-        await server.start(heard)
+        begun = asyncio.create_task(server.start(heard), name="start the API server")
+        try:
+            await asyncio.gather(*(child.load() for child in (simulation, *controllers) if child is not None))
+            await begun
+        finally:
+            begun.cancel()
         if simulation is not None:
             await self._start_others(simulation, controllers, heard, prepared)
 
     async def _start_others(
         self, simulation: Child, controllers: Sequence[Child], heard: Listener, prepared: asyncio.Event
     ) -> None:
-        """Start the controllers once the simulation has its registry, whose address is one of their flags."""
+        """Begin the controllers once the simulation has its registry, whose address is one of their flags."""
         begun = asyncio.create_task(simulation.start(heard), name="start the simulation")
         begun.add_done_callback(lambda _: prepared.set())
         try:
@@ -168,9 +174,9 @@ class Session:
 
     def _controllers(self) -> list[Child]:
         if self._options.controllers == 1:
-            return [self._child("controllers")]
+            return [self._child("controllers", LOAD_FIRST)]
         numbers = range(self._options.controllers)
-        return [self._child("controllers", "--replica", str(number), number=number) for number in numbers]
+        return [self._child("controllers", LOAD_FIRST, "--replica", str(number), number=number) for number in numbers]
 
     def _child(self, kind: str, *arguments: str, number: int = 0) -> Child:
         name = f"{kind}-{number + 1}" if number else kind

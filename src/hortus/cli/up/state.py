@@ -3,6 +3,7 @@
 kubeconfig            the management cluster, for people and tools, who may add contexts (0600)
 controllers.kubeconfig  the management cluster, for the controllers (0600)
 garden.kubeconfig     the simulated garden (0600)
+seed.kubeconfig       the simulated seed, where extensions of Gardener work (0600)
 registry.json         the OCI registry, with the password of who may push (0600)
 registry/             its content
 clouds.yaml           the OpenStack cloud, with the password of its user (0600)
@@ -27,7 +28,7 @@ from shlex import quote
 import msgspec
 
 from hortus.cli.up.ownership import Unsafe, check_file, check_folder
-from hortus.domains import REGISTRY_FILE
+from hortus.domains import REGISTRY_FILE, SEED_FILE
 
 FORMAT = 1
 """Version of the layout above. Raised when an older Hortus could not read what a newer one wrote."""
@@ -83,6 +84,7 @@ class StateDirectory:
         self.kubeconfig = self.path / "kubeconfig"
         self.controllers_kubeconfig = self.path / "controllers.kubeconfig"
         self.garden_kubeconfig = self.path / "garden.kubeconfig"
+        self.seed_kubeconfig = self.path / SEED_FILE
         self.simulation_kubeconfig = self.path / "simulation.kubeconfig"
         self.token = self.path / "simulation.token"
         self.database = self.path / "state.db"
@@ -118,7 +120,7 @@ class StateDirectory:
         try:
             check_folder(self.path)
             own = (self.controllers_kubeconfig, self.simulation_kubeconfig, self.token, self.path / REGISTRY_FILE)
-            secrets = {self.kubeconfig, self.garden_kubeconfig, *own}
+            secrets = {self.kubeconfig, self.garden_kubeconfig, self.seed_kubeconfig, *own}
             for path in sorted(self.path.iterdir()):
                 with suppress(FileNotFoundError):  # files are replaced while somebody runs here
                     check_file(path, secret=path in secrets)

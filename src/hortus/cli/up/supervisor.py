@@ -2,7 +2,8 @@
 
 Each child is a Python program of ours that keeps three rules: it reports its progress on standard output in JSON lines
 (`ChildReport`); it logs to standard error, which is appended to a file; and it stops at the end of its standard input,
-so that no child survives a supervisor that is killed.
+so that no child survives a supervisor that is killed. One that is started with `LOAD_FIRST` imports what it needs, and
+begins its work with the first line on its standard input: children load at the same time although they begin in order.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import msgspec
 MODULE = (sys.executable, "-P", "-m")
 """Start of a command line that runs one of our modules. `-P` matters: `-m` alone looks in the working folder first,
 where others may have put a module, as in /tmp or in an unpacked archive."""
+LOAD_FIRST = "--load-first"
+"""Flag of a child that begins with the first line on its standard input."""
 STOP_GRACE = 10.0
 """Seconds a child has to stop by itself before it is killed; the API server needs well below one."""
 RESTART_DELAYS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -72,7 +75,10 @@ Listener = Callable[[str, ChildReport], None]
 
 
 class Child:
-    """One supervised process: `start` returns when it is ready; from then on it is restarted whenever it ends."""
+    """One supervised process: `start` returns when it is ready; from then on it is restarted whenever it ends.
+
+    `load` may spawn it before that; it begins with `start`.
+    """
 
     def __init__(
         self,
@@ -102,9 +108,15 @@ class Child:
     def pid(self) -> int | None:
         return self._process.pid if self._process and self._process.returncode is None else None
 
-    async def start(self, listener: Listener) -> None:
-        """Spawn and wait until it is ready. Raises ChildFailed."""
+    async def load(self) -> None:
+        """Spawn it, so that it has imported what it needs by the time of `start`."""
         await self._spawn()
+
+    async def start(self, listener: Listener) -> None:
+        """Let it begin, and wait until it is ready. Raises ChildFailed."""
+        if self._process is None:
+            await self._spawn()
+        self._begin()
         await self._until_ready(listener)
         self._keeper = asyncio.create_task(self._keep(listener), name=f"keep {self.name}")
 
@@ -153,6 +165,11 @@ class Child:
             if descriptor is not None:
                 os.close(descriptor)
 
+    def _begin(self) -> None:
+        assert self._process is not None and self._process.stdin is not None
+        with suppress(OSError):  # it may have ended, which `_until_ready` reports
+            self._process.stdin.write(b"\n")
+
     async def _until_ready(self, listener: Listener) -> None:
         assert self._process is not None and self._process.stdout is not None
         async for line in self._process.stdout:
@@ -185,6 +202,7 @@ class Child:
 
     async def _once_more(self, listener: Listener) -> str:
         await self._spawn()
+        self._begin()
         await self._until_ready(listener)
         return await self._until_end(listener)
 
@@ -230,4 +248,4 @@ def _ending(code: int) -> str:
     return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
-__all__ = ["CannotRun", "Child", "ChildFailed", "ChildReport", "Listener", "report"]
+__all__ = ["LOAD_FIRST", "CannotRun", "Child", "ChildFailed", "ChildReport", "Listener", "report"]

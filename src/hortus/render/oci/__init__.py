@@ -12,6 +12,8 @@ go to the registry and to its pinned token realm, nowhere else. Errors are those
 from hortus.render.oci.client import Artifact, OciClient, OciSettings
 from hortus.render.oci.credentials import BadCredentials, CredentialStore, RegistryCredentials
 from hortus.render.oci.manifests import (
+    CHART_CONFIG,
+    CHART_CONTENT,
     OCI_MANIFEST,
     ChartArtifact,
     Descriptor,
@@ -23,6 +25,8 @@ from hortus.render.oci.manifests import (
 from hortus.render.oci.references import BadReference, Reference, parse_reference, tag_of_version
 
 __all__ = [
+    "CHART_CONFIG",
+    "CHART_CONTENT",
     "OCI_MANIFEST",
     "Artifact",
     "BadCredentials",
