@@ -69,6 +69,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $_ := set $own "hook-service" (printf "%s-hooks" (include "hortus.fullname" .)) -}}
 {{- $_ := set $own "hook-namespace" .Release.Namespace -}}
 {{- end -}}
+{{- if include "hortus.webhooks" . -}}
+{{- with .Values.webhooks.url }}{{- $_ := set $own "webhook-url" . -}}{{- end -}}
+{{- if eq .Values.webhooks.certificates "hortus" -}}
+{{- $_ := set $own "webhook-service" (printf "%s-webhooks" (include "hortus.fullname" .)) -}}
+{{- $_ := set $own "webhook-namespace" .Release.Namespace -}}
+{{- $_ := set $own "webhook-configuration" (include "hortus.fullname" .) -}}
+{{- else -}}
+{{- $_ := set $own "webhook-cert-dir" "/webhook-certificate" -}}
+{{- end -}}
+{{- end -}}
 {{- toYaml (mergeOverwrite $own (deepCopy .Values.config)) -}}
 {{- end -}}
 
@@ -96,7 +106,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{/*
 Fails where another operator works on the same objects. Infrastructure-manager and Hortus elect their leader by a Lease of one
-name, which excludes them only in one namespace; the others of files/rivals.yaml are refused wherever they work.
+name, which excludes them only in one namespace; the others of files/rivals.yaml are refused wherever they work. A holder "hortus/..." is Hortus, which holds their leases.
 */}}
 {{- define "hortus.checkRival" -}}
 {{- include "hortus.refuseHolder" (dict "name" "f1c68560.kyma-project.io" "namespace" .Values.watchNamespace "own" .Release.Namespace) -}}
@@ -113,7 +123,7 @@ name, which excludes them only in one namespace; the others of files/rivals.yaml
 {{/* Fails while somebody holds the Lease `name` in `namespace` (empty for all), unless that is the namespace `own`. */}}
 {{- define "hortus.refuseHolder" -}}
 {{- range (lookup "coordination.k8s.io/v1" "Lease" .namespace "").items -}}
-{{- if and (eq .metadata.name $.name) (ne .metadata.namespace $.own) .spec.holderIdentity -}}
+{{- if and (eq .metadata.name $.name) (ne .metadata.namespace $.own) .spec.holderIdentity (not (hasPrefix "hortus/" .spec.holderIdentity)) -}}
 {{- $renewed := mustToDate "2006-01-02T15:04:05Z07:00" .spec.renewTime | unixEpoch | int64 -}}
 {{- if lt (sub (now | unixEpoch | int64) $renewed) (int64 .spec.leaseDurationSeconds) -}}
 {{- fail (printf "%s works in namespace %s, where it holds the lease %s: two operators would work on the same objects; scale its Deployment to 0 and wait %d s" .spec.holderIdentity .metadata.namespace .metadata.name (int64 .spec.leaseDurationSeconds)) -}}
@@ -145,4 +155,29 @@ name, which excludes them only in one namespace; the others of files/rivals.yaml
 {{/* Not empty where Cluster API calls runtime hooks of this installation. */}}
 {{- define "hortus.stackHooks" -}}
 {{- if .Values.config.stacks }}true{{ end -}}
+{{- end -}}
+
+{{/* True where agents are served and extraEnv does not say what their objects are labelled with. */}}
+{{- define "hortus.namesAgentVersion" -}}
+{{- $given := dict -}}
+{{- range .Values.extraEnv -}}{{- $_ := set $given .name true -}}{{- end -}}
+{{- if and .Values.config.agents (not (hasKey $given "OPERATOR_VERSION")) }}true{{ end -}}
+{{- end -}}
+
+{{/* Not empty where the API server calls admission webhooks of this installation: the chart's entries for them, as JSON. */}}
+{{- define "hortus.webhooks" -}}
+{{- $found := list -}}
+{{- range (.Files.Get "files/webhooks.yaml" | fromYaml).webhooks -}}
+{{- if and (index $.Values.config .flag) (index $.Values.webhooks .domain) -}}
+{{- $found = append $found . -}}
+{{- end -}}
+{{- end -}}
+{{- if $found }}{{ toJson (dict "webhooks" $found) }}{{ end -}}
+{{- end -}}
+
+{{/* The Secret with the certificate of admission webhooks where another program makes it. */}}
+{{- define "hortus.webhookSecret" -}}
+{{- if and (include "hortus.webhooks" .) (ne .Values.webhooks.certificates "hortus") -}}
+{{ include "hortus.fullname" . }}-webhooks-tls
+{{- end -}}
 {{- end -}}
