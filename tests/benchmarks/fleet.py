@@ -36,7 +36,7 @@ from hortus.simulation.garden.kinds import SHOOTS
 _ROOT = Path(__file__).resolve().parents[2]
 _WRITES = ("CREATE", "UPDATE", "PATCH", "DELETE", "POST", "PUT", "APPLY", "DELETECOLLECTION")
 PARALLEL = 32
-PATIENCE = 600.0
+PATIENCE = 1800.0
 """Seconds until a step that does not end is given up."""
 
 Figures = dict[str, float]

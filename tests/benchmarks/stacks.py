@@ -3,7 +3,7 @@
 A whole `hortus up`: the API server with SQLite, the simulated Cluster API with a logical cluster for each Cluster, and
 the controllers of all domains as a user runs them. This process is the host of the releases, makes the objects and
 observes. In order: the catalogue is prepared, the fleet installed, left at rest, one stack upgraded on all Clusters in
-the waves of a RolloutPolicy, and the controllers started again.
+the waves of a RolloutPolicy, then Kubernetes by one minor with its runtime hooks, and the controllers started again.
 
 With `--state` the folder is kept, and a later run goes on from there: what is prepared is not prepared again.
 
@@ -20,19 +20,18 @@ import json
 import os
 import signal
 import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import uvloop
 from tests.benchmarks.clusterstacks import arithmetic, catalog
 from tests.benchmarks.clusterstacks.catalog import HOME, V1BETA1, tag_of
 from tests.benchmarks.clusterstacks.observing import OWNER, REPOSITORY, AddonTimes, CountedHost
-from tests.benchmarks.fleet import PATIENCE, Figures, _counted, _each, free_port
+from tests.benchmarks.clusterstacks.progress import Progress, folder_of, progress_of, save
+from tests.benchmarks.fleet import PATIENCE, Figures, _counted, _each
 from tests.benchmarks.metering.processes import (
     Meters,
     Sample,
@@ -55,23 +54,11 @@ from hortus.kube import Client
 from hortus.kube.errors import AlreadyExists
 from hortus.kube.objects import Object, Resource
 
-_ROOT = Path(__file__).resolve().parents[2]
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+_CONTROL_PLANES = Resource("controlplane.cluster.x-k8s.io", "v1beta1", "kubeadmcontrolplanes", "KubeadmControlPlane")
 _UPGRADED = catalog.stack_of(0)
 """The stack that all Clusters use."""
 _CONTROLLERS = ("clusterstack", "clusterstackrelease", "clusteraddon")
-
-
-class Progress(msgspec.Struct):
-    """The contents of a folder that is kept."""
-
-    releases: int
-    clusters: int
-    port: int
-    """Port of the API server: kubeconfigs of clusters name it."""
-    prepared: list[str] = []
-    version: int = 1
-    """Version of the stack that the Clusters have."""
 
 
 class Benchmark:
@@ -90,15 +77,17 @@ class Benchmark:
 
     async def run(self) -> dict[str, Figures]:
         async with self.addons.running():
-            for phase in (self.catalogue, self.install, self.rest, self.upgrade, self.restart):
+            for phase in (self.catalogue, self.install, self.rest, self.upgrade, self.minor, self.restart):
                 name = phase.__name__
                 if name in self.options.skip or name in self.progress.prepared:
                     continue
+                if name == "upgrade" and "minor" in self.progress.prepared:
+                    continue  # the Clusters have left the stack for the minor before
                 load = os.getloadavg()[0]
                 async with asyncio.timeout(self.options.patience):
                     self.found[name] = {**await phase(), "load_before": load, "load_after": os.getloadavg()[0]}
                 print(name, json.dumps(rounded(self.found[name])), flush=True)
-                if name in ("catalogue", "install"):
+                if name in ("catalogue", "install", "minor"):
                     self.progress.prepared.append(name)
                 save(self.folder, self.progress)
         stacks = len(catalog.releases_of(self.progress.releases))
@@ -218,6 +207,34 @@ class Benchmark:
             **await self._reach_rest(before, host, count, "cluster"),
         }
 
+    async def minor(self) -> Figures:
+        """Offer the stack for the next Kubernetes minor; name its class and version in all Clusters.
+
+        Cluster API holds each control plane back by the hook BeforeClusterUpgrade until the addons are installed.
+        """
+        count, class_name = self.progress.clusters, tag_of(_UPGRADED, "v1", catalog.NEXT_MINOR)
+        before, host, began = await self.meters.sample(), Counter(self.host.calls), time.monotonic()
+        await self.client.create(CLUSTER_STACKS, catalog.stack(_UPGRADED, ["v1"], catalog.NEXT_MINOR))
+        await self._release_ready(class_name)
+        ready = time.monotonic() - began
+        change = {"spec": {"topology": {"class": class_name, "version": catalog.NEXT_KUBERNETES}}}
+        async with _counted(self.client, _CONTROL_PLANES, count, _is_upgraded):
+            await _each(count, lambda number: self.client.patch(V1BETA1, self.name(number), change, HOME))
+            named = time.monotonic() - began
+            await self.addons.until(class_name, count)
+            installed = time.monotonic() - began
+        wall, after = time.monotonic() - began, await self.meters.sample()
+        return {
+            "clusters": float(count),
+            "offered_to_release_ready_s": ready,
+            "offered_to_all_named_s": named,
+            "offered_to_all_installed_s": installed,
+            "offered_to_all_control_planes_upgraded_s": wall,
+            **percentiles(self.addons.after(began, class_name), "offered_to_installed"),
+            **self._cost(before, after, count, "cluster"),
+            **await self._reach_rest(before, host, count, "cluster"),
+        }
+
     async def _release_ready(self, name: str) -> None:
         async with contextlib.aclosing(self.client.watch(CLUSTER_STACK_RELEASES, HOME, initial_events=True)) as events:
             async for event in events:
@@ -305,12 +322,12 @@ def _ready(found: Object) -> bool:
     return bool((found.get("status") or {}).get("ready"))
 
 
+def _is_upgraded(control_plane: Object) -> bool:
+    return (control_plane.get("status") or {}).get("version") == catalog.NEXT_KUBERNETES
+
+
 def rounded(figures: Figures) -> Figures:
     return {name: round(value, 4) for name, value in figures.items()}
-
-
-def save(folder: Path, progress: Progress) -> None:
-    (folder / "progress.json").write_bytes(msgspec.json.encode(progress))
 
 
 def _config(host: str, options: Any) -> str:
@@ -337,25 +354,6 @@ async def measure(folder: Path, progress: Progress, options: Any) -> dict[str, F
         return await Benchmark(folder, progress, options, client, host).run()
 
 
-@contextlib.contextmanager
-def _folder(options: Any) -> Iterator[Path]:
-    if options.state:
-        options.state.mkdir(parents=True, exist_ok=True)
-        yield options.state.resolve()
-        return
-    with tempfile.TemporaryDirectory(dir=_ROOT, prefix=".bench-") as scratch:
-        yield Path(scratch)
-
-
-def _progress(folder: Path, options: Any) -> Progress:
-    """The state of a folder that was kept, or of a new one with its releases."""
-    file = folder / "progress.json"
-    if file.exists():
-        return msgspec.json.decode(file.read_bytes(), type=Progress)
-    catalog.write_releases(folder / "releases", options.releases)
-    return Progress(options.releases, options.clusters, free_port())
-
-
 def run(words: Sequence[str] = ()) -> dict[str, Figures]:
     parser = argparse.ArgumentParser(prog="tests.benchmarks.stacks")
     parser.add_argument("releases", nargs="?", type=int, default=20)
@@ -371,8 +369,8 @@ def run(words: Sequence[str] = ()) -> dict[str, Figures]:
     parser.add_argument("--pause", type=float, default=3.0, help="seconds without a write that end a phase")
     parser.add_argument("--state", type=Path, help="folder to keep; a later run with it goes on from there")
     options = parser.parse_args(words)
-    with _folder(options) as folder:
-        progress = _progress(folder, options)
+    with folder_of(options) as folder:
+        progress = progress_of(folder, options)
         save(folder, progress)
         return uvloop.run(measure(folder, progress, options))
 

@@ -56,7 +56,6 @@ def test_the_namespace_and_the_port_of_hooks_have_their_effect() -> None:
         (["--source=git"], "--source is 'git'; it must be github or oci"),
         (["--clusterstack-concurrency=0"], "--clusterstack-concurrency is 0"),
         (["--stacks-resync=0s"], "--stacks-resync must be 1s or more"),
-        (["--webhook-bind-address=9443"], "--webhook-bind-address"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_named(arguments: list[str], problem: str) -> None:

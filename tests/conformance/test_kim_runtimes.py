@@ -92,7 +92,7 @@ def ready(generation: int, count: int) -> Callable[[dict[str, Object]], bool]:
 def _ready(runtime: Object, generation: int) -> bool:
     status = runtime.get("status") or {}
     provisioned: Object = next(iter(status.get("conditions") or ()), {})
-    return status.get("state") == "Ready" and provisioned["observedGeneration"] == generation
+    return status.get("state") == "Ready" and provisioned.get("observedGeneration") == generation
 
 
 async def test_every_example_grows_changes_and_goes_without_a_trace(fleet: Up, upstream: Path) -> None:
@@ -138,7 +138,7 @@ async def _nothing_left(management: Client, garden: Client) -> None:
     assert [found["metadata"]["name"] for found in config_maps if found["metadata"]["name"] != "kube-root-ca.crt"] == []
     assert (await management.list(GARDENER_CLUSTERS, NAMESPACE)).items == []
     clusters = (await management.list(LOGICAL_CLUSTERS)).items
-    assert [found["metadata"]["name"] for found in clusters] == ["garden"]
+    assert [found["metadata"]["name"] for found in clusters] == ["garden", "seed"]
     async with asyncio.timeout(PATIENCE):
         await _no_secrets(management)
 

@@ -61,7 +61,7 @@ def test_the_sample_becomes_ready_once_its_shoot_exists(fleet: Up, upstream: Pat
     assert made.returncode == 0, made.stderr
     ready = kubectl(
         fleet.kubeconfig,
-        *("wait", "-n", "kcp-system", "gardenercluster/runtime-id", "--timeout=30s"),
+        *("wait", "-n", "kcp-system", "gardenercluster/runtime-id", "--timeout=60s"),
         "--for=condition=KubeconfigManagement",
     )
     assert ready.returncode == 0, ready.stderr

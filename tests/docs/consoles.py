@@ -14,6 +14,8 @@ from html import unescape
 from pathlib import Path
 from typing import NamedTuple
 
+from hortus.domains import free_port
+
 ROOT = Path(__file__).resolve().parents[2]
 HOME = "/home/you"
 """The reader's home directory, as the pages write it."""
@@ -22,9 +24,12 @@ _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _MARK = "=====step====="
 _PRELUDE = """
 hortus() { if [ "$1" = up ]; then shift; command hortus up --port 0 "$@"; else command hortus "$@"; fi; }
+kubectl() { case " $* " in *" wait "*) command kubectl "$@" --timeout=200s;; *) command kubectl "$@";; esac; }
 exec 2>&1 </dev/null
 """
-"""Any free port: the page's own may be taken where tests run."""
+"""Any free port: the page's own may be taken where tests run. A busy machine takes longer than a reader waits."""
+_LOCAL = re.compile(r"127\.0\.0\.1:(\d+)")
+"""The address of a server that a page starts."""
 
 
 class Step(NamedTuple):
@@ -60,11 +65,14 @@ def run(found: list[Step], home: Path, environment: Mapping[str, str]) -> list[s
         (folder / "examples").symlink_to(ROOT / "examples")
     path = f"{Path(sys.executable).parent}:{environment['PATH']}"
     script = _PRELUDE + "".join(f"{step.command}\necho '{_MARK}'\n" for step in found)
+    script = script.replace("--timeout 5s", "--timeout 20s")  # what a page shows to last is not there at once
+    for port in set(_LOCAL.findall(script)):
+        script = script.replace(f"127.0.0.1:{port}", f"127.0.0.1:{free_port()}")
     done = subprocess.run(
         ["bash", "-c", script],
         stdout=subprocess.PIPE,
         text=True,
-        timeout=100,
+        timeout=280,
         cwd=folder,
         env={**environment, "HOME": str(home), "PATH": path, "COLUMNS": "100"},
     )

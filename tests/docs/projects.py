@@ -38,7 +38,7 @@ def environment_with(folder: Path, *wanted: str) -> Path:
     subprocess.run(
         [*install, "--no-deps", "--no-build-isolation", *wanted],
         check=True,
-        timeout=100,
+        timeout=250,
         env=environment(PYTHONPATH=""),
     )
     return programs

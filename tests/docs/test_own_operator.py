@@ -57,7 +57,7 @@ def test_the_wheel_makes_the_same_project(wheel: Path, tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=250,
         env=environment(PYTHONPATH=""),
     )
     assert done.returncode == 0, done.stderr
@@ -72,10 +72,10 @@ def test_helm_accepts_the_chart_and_renders_what_we_do(tmp_path: Path) -> None:
     helm = require(find_helm(), "helm")
     run(steps(PAGE)[:1], tmp_path, environment())
     chart = tmp_path / "work" / "greeter" / "charts" / "greeter"
-    linted = subprocess.run([helm, "lint", "--strict", str(chart)], capture_output=True, text=True, timeout=60)
+    linted = subprocess.run([helm, "lint", "--strict", str(chart)], capture_output=True, text=True, timeout=250)
     assert linted.returncode == 0, linted.stdout + linted.stderr
     words = [helm, "template", "greeter", str(chart), "--namespace", "operators"]
-    printed = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout
+    printed = subprocess.run(words, capture_output=True, text=True, timeout=250, check=True).stdout
     ours = render_chart(load_chart(chart), {}, release=Release("greeter", "operators")).objects
     assert [one for one in yaml.load_all(printed) if one] == ours
     assert len(ours) == 10

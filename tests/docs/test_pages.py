@@ -30,9 +30,15 @@ IN_A_FLEET = (
     "docs/leftovers.md",
     "docs/clusters/README.md",
     "docs/clusters/adoption.md",
+    "docs/garden/acl.md",
+    "docs/garden/airgap.md",
+    "docs/garden/flux.md",
     "docs/modules/README.md",
+    "docs/modules/forms.md",
     "docs/simulate.md",
+    "docs/stacks/flux.md",
     "docs/stacks/openstack.md",
+    "docs/stacks/publishing.md",
 )
 """Pages whose commands are typed while `hortus up` runs in the reader's home."""
 ELSEWHERE = ("docs/adding-a-kind.md", "docs/own-operator.md")

@@ -2,8 +2,8 @@
 
 `make oracles` builds them, once for each state of their sources, into the user's cache; tests use what is built there
 and say so where it is not. A program answers JSON lines on its standard streams. Go fetches the libraries by its own
-module proxy; the versions are pinned in the program's go.mod. A program in Python has an environment of its own, with
-the libraries that its requirements.txt pins.
+module proxy; the versions are pinned in the program's go.mod. A file `package` names a published program that is built
+as it is. A program in Python has an environment of its own, with the libraries that its requirements.txt pins.
 """
 
 from __future__ import annotations
@@ -109,7 +109,9 @@ def build(name: str) -> Path:
             unfinished = binary.with_suffix(".new")
             flags = SOURCES / name / "ldflags"
             linking = [f"-ldflags={flags.read_text().strip()}"] if flags.exists() else []
-            command = [found, "build", "-buildvcs=false", *linking, "-o", str(unfinished), "."]
+            named = SOURCES / name / "package"
+            package = named.read_text().strip() if named.exists() else "."
+            command = [found, "build", "-buildvcs=false", *linking, "-o", str(unfinished), package]
             subprocess.run(command, cwd=SOURCES / name, check=True)
             unfinished.replace(binary)
     return binary

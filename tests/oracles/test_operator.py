@@ -55,12 +55,13 @@ def _programs(of: str, folder: Path) -> Path:
     return found
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("of", ["ours", pytest.param("original", marks=pytest.mark.real_apiserver)])
 def test_an_operator_of_controller_runtime_lives_its_day(tmp_path: Path, of: str) -> None:
     program = built_program("operator")
     if program is None:
         pytest.skip(why_not("operator"))
     environment = {**os.environ, "KUBEBUILDER_ASSETS": str(_programs(of, tmp_path))}
-    ran = subprocess.run([program], env=environment, capture_output=True, timeout=180)
+    ran = subprocess.run([program], env=environment, capture_output=True, timeout=280)
     assert ran.returncode == 0, ran.stderr.decode()[-4000:]
     assert json.loads(ran.stdout) == SEEN

@@ -63,7 +63,7 @@ async def serving(handle: Handler) -> AsyncIterator[Site]:
 def loopback(*hosts: str, redirects: frozenset[str] | None = None, **limits: object) -> TransferSettings:
     """Settings that allow plain http to servers of a test, and no waiting worth the name."""
     allowed = frozenset(hosts)
-    fields: dict[str, object] = {"first_wait": 0.001, "connect_timeout": 2.0, "idle_timeout": 5.0} | limits
+    fields: dict[str, object] = {"first_wait": 0.001, "connect_timeout": 60.0, "idle_timeout": 60.0} | limits
     return TransferSettings(plain_http=allowed, local_hosts=allowed, redirect_hosts=redirects, **fields)  # type: ignore[arg-type]
 
 

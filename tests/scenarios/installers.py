@@ -112,7 +112,7 @@ class Helm:
             input=yaml.dump(values or {}),
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=250,
             env=environment(HOME=str(self._site.kubeconfig.parent)),
         )
 

@@ -19,8 +19,10 @@ from hortus.cli.up.state import StateDirectory
 from hortus.cli.up.status import Status, look
 from hortus.kube import yaml
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds after which whatever was waited for fails the test."""
+_PAUSE = 0.02
+"""Seconds between two looks at other processes, which need the machine themselves."""
 UP = "Ctrl-C stops it"
 
 
@@ -59,6 +61,7 @@ def until(answer: Callable[[], Any], what: str) -> Any:
     end = time.monotonic() + PATIENCE
     while not (found := answer()):
         assert time.monotonic() < end, f"waited {PATIENCE:.0f} s in vain for: {what}"
+        time.sleep(_PAUSE)
     return found
 
 

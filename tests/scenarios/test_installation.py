@@ -24,22 +24,31 @@ from hortus.kube.objects import Object
 from hortus.kube.patches import apply_merge_patch
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
-MONITORS = {"servicemonitors": "ServiceMonitor", "podmonitors": "PodMonitor", "prometheusrules": "PrometheusRule"}
+FOREIGN = {
+    "monitoring.coreos.com": {
+        "servicemonitors": "ServiceMonitor",
+        "podmonitors": "PodMonitor",
+        "prometheusrules": "PrometheusRule",
+    },
+    "cert-manager.io": {"certificates": "Certificate", "issuers": "Issuer"},
+}
+"""Kinds of other programs, by group and plural."""
 
 
 async def prepare(client: Client) -> None:
-    """Namespaces of clusters, and the kinds of Prometheus' operator."""
+    """Namespaces of clusters, and the kinds of Prometheus' operator and of cert-manager."""
     for name in ("kcp-system", "fleet"):
         await client.create(NAMESPACES, {"metadata": {"name": name}})
-    for plural, kind in MONITORS.items():
-        await client.create(CRDS, _definition(plural, kind))
-    served: set[str] = set()
-    while not served >= set(MONITORS):
-        served = {entry.resource.plural for entry in (await Discovery.look(client)).served}
+    wanted = {(group, plural) for group, kinds in FOREIGN.items() for plural in kinds}
+    for group, plural in sorted(wanted):
+        await client.create(CRDS, _definition(group, plural, FOREIGN[group][plural]))
+    served: set[tuple[str, str]] = set()
+    while not served >= wanted:
+        served = {(entry.resource.group, entry.resource.plural) for entry in (await Discovery.look(client)).served}
 
 
-def _definition(plural: str, kind: str) -> Object:
-    group, schema = "monitoring.coreos.com", {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+def _definition(group: str, plural: str, kind: str) -> Object:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {
         "apiVersion": CRDS.api_version,
         "kind": CRDS.kind,
@@ -55,22 +64,26 @@ def _definition(plural: str, kind: str) -> Object:
     }
 
 
-async def find(client: Client, seen: str) -> Object | None:
+async def find(client: Client, served: Discovery, seen: str) -> Object | None:
     """The object that a change names."""
     kind, _, rest = seen.partition("/")
     name, _, namespace = rest.partition("@")
-    served = (await Discovery.look(client)).find(kind.lower())
+    resource = served.find(kind.lower()).resource
     try:
-        return await client.get(served.resource, name, (namespace or HERE) if served.resource.namespaced else "")
+        return await client.get(resource, name, (namespace or HERE) if resource.namespaced else "")
     except NotFound:
         return None
 
 
-def waves() -> list[list[Change]]:
-    """The changes that are made together: those that restart pods, those that do not, and each that hides others."""
-    open_ones = [change for change in CHANGES if not change.alone]
-    restarting, quiet = ([one for one in open_ones if one.restarts is restarts] for restarts in (True, False))
-    return [quiet, restarting, *([change] for change in CHANGES if change.alone)]
+def waves(*, each: bool) -> list[list[Change]]:
+    """The changes that are made together: those that restart pods, and those that do not, of each wave that they name.
+
+    `each` has one of its own for each change that hides others.
+    """
+    found: dict[tuple[str, bool], list[Change]] = {}
+    for change in CHANGES:
+        found.setdefault((change.path if each and change.wave else change.wave, change.restarts), []).append(change)
+    return list(found.values())
 
 
 def together(wave: Iterable[Change]) -> dict[str, Any]:
@@ -80,21 +93,22 @@ def together(wave: Iterable[Change]) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.timeout(300)
-async def test_every_value_is_changed_and_nothing_is_left_behind(site: Site, tool: Tool) -> None:
+@pytest.mark.parametrize("each", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["waves", "each"])
+@pytest.mark.timeout(600)
+async def test_every_value_is_changed_and_nothing_is_left_behind(site: Site, tool: Tool, *, each: bool) -> None:
     await prepare(site.client)
     own = not site.counts_revisions
     before = await until(site.client, lambda found: own or _peopled(found))
     await tool.install(BASE)
     installed = await snapshot(site.client)
     base = (await site.pods())[1]
-    for wave in waves():
-        if wave[0].path.startswith("crds"):
-            # Helm forgets the annotation of a CRD that was turned off in between.
-            await tool.install(BASE)
+    for wave in waves(each=each):
         before_it = await site.pods()
         await tool.install(together(wave))
         await _seen(site, wave, base, before_it)
+        if any(change.path.startswith("crds") for change in wave):
+            # Helm forgets the annotation of a CRD that was turned off in between.
+            await tool.install(BASE)
     for unknown in ({"replicas": 3}, {"image": {"name": "x"}}, {"config": {"rotation-strategy": "x"}}):
         assert "not allowed" in await tool.refused(unknown)
     await tool.install(BASE)
@@ -114,8 +128,9 @@ def _peopled(found: Snapshot) -> bool:
 
 async def _seen(site: Site, wave: list[Change], base: Object | None, before: tuple[str, Object | None]) -> None:
     """Each change is seen in its object, and the pods restart if it says so, by their template and by its count."""
+    served = await Discovery.look(site.client)
     for change in wave:
-        assert shows(change, await find(site.client, change.seen)), change.path
+        assert shows(change, await find(site.client, served, change.seen)), change.path
     revision, template = await site.pods()
     if template is not None:
         assert (template != base) is any(change.restarts for change in wave), [change.path for change in wave]
@@ -157,12 +172,34 @@ def _left(before: Snapshot, after: Snapshot) -> list[str]:
 @pytest.mark.parametrize("change", CHANGES, ids=[change.path for change in CHANGES])
 def test_pods_restart_for_a_value_exactly_when_they_must(change: Change) -> None:
     def pods(values: dict[str, Any]) -> Object:
-        [found] = [obj for obj in objects(HERE, values) if obj["kind"] == DEPLOYMENTS.kind]
+        # The CRDs are most of the chart, and in no pod.
+        rendered = objects(HERE, apply_merge_patch({"crds": {"enabled": False}}, values))
+        [found] = [obj for obj in rendered if obj["kind"] == DEPLOYMENTS.kind]
         template: Object = found["spec"]["template"]
         return template
 
     if change.path not in ("nameOverride", "fullnameOverride"):
         assert (pods(together([change])) != pods(BASE)) is change.restarts
+
+
+@pytest.mark.parametrize("wave", [wave for wave in waves(each=False) if wave[0].wave], ids=lambda wave: wave[0].path)
+def test_a_wave_shows_no_change_that_it_does_not_make(wave: list[Change]) -> None:
+    """So that the sight of one is not the work of another."""
+    for change in wave:
+        others = [other for other in wave if other is not change]
+        needed = {path for other in others for path, _ in other.needs}
+        if change.path not in needed and not change.path.startswith("crds"):
+            assert not shows(change, _rendered(change.seen, together(others))), change.path
+
+
+def _rendered(seen: str, values: dict[str, Any]) -> Object | None:
+    kind, _, rest = seen.partition("/")
+    name, _, namespace = rest.partition("@")
+    for obj in objects(HERE, apply_merge_patch(values, {"crds": {"enabled": False}})):
+        found = obj["metadata"]
+        if (obj["kind"], found["name"]) == (kind, name) and namespace in ("", found.get("namespace", HERE)):
+            return obj
+    return None
 
 
 def test_every_value_of_the_chart_is_among_the_changes() -> None:

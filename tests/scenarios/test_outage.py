@@ -42,9 +42,9 @@ def test_what_is_deleted_in_a_cluster_after_an_outage_is_mended_promptly(tmp_pat
             assert done.returncode == 0, done.stderr
             return done.stdout
 
-        manage("wait", "runtime/demo-1", "--for=jsonpath={.status.state}=Ready", "--timeout=30s")
+        manage("wait", "runtime/demo-1", "--for=jsonpath={.status.state}=Ready", "--timeout=100s")
         manage("apply", "-f", "-", stdin=_accesses())
-        manage("wait", "clusteraccess", "--all", "--for=condition=Ready", "--timeout=30s")
+        manage("wait", "clusteraccess", "--all", "--for=condition=Ready", "--timeout=100s")
         inside = tmp_path / "demo-1"
         config = manage("get", "secret", "kubeconfig-demo-1", "-o", "jsonpath={.data.config}")
         inside.write_bytes(base64.b64decode(config))

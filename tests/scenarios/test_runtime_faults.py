@@ -83,7 +83,16 @@ async def clients(fleet: Up) -> AsyncIterator[tuple[Client, Client]]:
 
 
 async def until(client: Client, resource: Resource, namespace: str, name: str, says: Says) -> Object:
-    """The object when the watch shows it so; gone is an empty dict."""
+    """The object as soon as the watch shows that it exists and `says` holds of it."""
+    return await _until(client, resource, namespace, name, lambda found: found and says(found))
+
+
+async def until_gone(client: Client, resource: Resource, namespace: str, name: str) -> None:
+    await _until(client, resource, namespace, name, lambda found: not found)
+
+
+async def _until(client: Client, resource: Resource, namespace: str, name: str, says: Says) -> Object:
+    """The object as soon as `says` holds of it; `says` gets an empty dict where there is none."""
     seen: Object = {}
     try:
         async with (
@@ -172,7 +181,7 @@ async def journey(management: Client, garden: Client, path: Path) -> None:
     await until(management, RUNTIMES, NAMESPACE, name, ready(3))
     await _sleep_and_wake(garden, shoot)
     await management.delete(RUNTIMES, name, NAMESPACE)
-    await until(management, RUNTIMES, NAMESPACE, name, lambda found: not found)
+    await until_gone(management, RUNTIMES, NAMESPACE, name)
 
 
 async def _mark(management: Client, name: str, value: str | None) -> None:
@@ -221,8 +230,8 @@ async def _nothing_left(management: Client, garden: Client) -> None:
     assert [name for name in left if name != "kube-root-ca.crt"] == []
     assert (await management.list(GARDENER_CLUSTERS, NAMESPACE)).items == []
     for name in PROVIDERS:
-        await until(management, SECRETS, NAMESPACE, f"kubeconfig-{name}", lambda found: not found)
-        await until(management, LOGICAL_CLUSTERS, "", f"shoot--demo--{name}", lambda found: not found)
+        await until_gone(management, SECRETS, NAMESPACE, f"kubeconfig-{name}")
+        await until_gone(management, LOGICAL_CLUSTERS, "", f"shoot--demo--{name}")
 
 
 @pytest.fixture(params=[1, pytest.param(2, marks=pytest.mark.soak), pytest.param(3, marks=pytest.mark.soak)])

@@ -21,6 +21,8 @@ HOME = "stacks"
 PROVIDER = "docker"
 KUBERNETES = "v1.34.1"
 MINOR = "1-34"
+NEXT_KUBERNETES = "v1.35.0"
+NEXT_MINOR = "1-35"
 CHARTS = ("cni", "ccm", "csi", "metrics-server")
 OBJECTS = 6
 """Objects of one chart."""
@@ -96,24 +98,29 @@ def releases_of(releases: int) -> dict[str, list[str]]:
     return found
 
 
-def tag_of(stack: str, version: str) -> str:
+def tag_of(stack: str, version: str, minor: str = MINOR) -> str:
     """The tag of a release, which is the name of its class too."""
-    return f"{PROVIDER}-{stack}-{MINOR}-{version}"
+    return f"{PROVIDER}-{stack}-{minor}-{version}"
 
 
 def write_releases(folder: Path, releases: int) -> None:
-    """The files of all releases, a folder each."""
+    """The files of all releases, a folder each, and of one for the next Kubernetes minor."""
     for stack, versions in releases_of(releases).items():
         for version in versions:
-            place = folder / tag_of(stack, version)
-            place.mkdir(parents=True)
-            for name, data in _files(stack, version).items():
-                (place / name).write_bytes(data)
+            _write(folder / tag_of(stack, version), _files(stack, version, MINOR, KUBERNETES))
+    upgraded = stack_of(0)
+    _write(folder / tag_of(upgraded, "v1", NEXT_MINOR), _files(upgraded, "v1", NEXT_MINOR, NEXT_KUBERNETES))
 
 
-def _files(stack: str, version: str) -> dict[str, bytes]:
-    stem = f"{PROVIDER}-{stack}-{MINOR}"
-    versions = {"clusterStack": version, "kubernetes": KUBERNETES, "components": {"clusterAddon": version}}
+def _write(place: Path, files: dict[str, bytes]) -> None:
+    place.mkdir(parents=True)
+    for name, data in files.items():
+        (place / name).write_bytes(data)
+
+
+def _files(stack: str, version: str, minor: str, kubernetes: str) -> dict[str, bytes]:
+    stem = f"{PROVIDER}-{stack}-{minor}"
+    versions = {"clusterStack": version, "kubernetes": kubernetes, "components": {"clusterAddon": version}}
     stages = [{"name": name, "action": "apply"} for name in CHARTS]
     hooks = dict.fromkeys(("AfterControlPlaneInitialized", "BeforeClusterUpgrade"), stages)
     config = {
@@ -151,16 +158,17 @@ def _chart(name: str, version: str) -> bytes:
 # Objects.
 
 
-def stack(name: str, versions: list[str]) -> Object:
+def stack(name: str, versions: list[str], minor: str = MINOR) -> Object:
     """A ClusterStack that lists its versions and subscribes to the latest."""
     spec = {
         "provider": PROVIDER,
         "name": name,
-        "kubernetesVersion": MINOR.replace("-", "."),
+        "kubernetesVersion": minor.replace("-", "."),
         "noProvider": True,
         "versions": versions,
     }
-    return _object(CLUSTER_STACKS.api_version, CLUSTER_STACKS.kind, name, spec)
+    title = name if minor == MINOR else f"{name}-{minor}"
+    return _object(CLUSTER_STACKS.api_version, CLUSTER_STACKS.kind, title, spec)
 
 
 def approval(name: str, versions: list[str]) -> Object:

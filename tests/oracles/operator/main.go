@@ -25,7 +25,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-const patience = 30 * time.Second
+const patience = 60 * time.Second
+
+// On a busy machine a lease is not to be lost, and a server not to be given up.
+var lease, renew = 60 * time.Second, 50 * time.Second
 
 func main() {
 	log.SetLogger(zap.New(zap.WriteTo(os.Stderr)))
@@ -49,12 +52,15 @@ func run() (seen map[string]any, err error) {
 	env := &envtest.Environment{
 		Scheme: scheme,
 		CRDInstallOptions: envtest.CRDInstallOptions{
-			Scheme: scheme, CRDs: []*apiextensionsv1.CustomResourceDefinition{definition()},
+			Scheme: scheme, CRDs: []*apiextensionsv1.CustomResourceDefinition{definition()}, MaxTime: patience,
 		},
 		WebhookInstallOptions: envtest.WebhookInstallOptions{
 			MutatingWebhooks:   []*admissionv1.MutatingWebhookConfiguration{mutating()},
 			ValidatingWebhooks: []*admissionv1.ValidatingWebhookConfiguration{validating()},
+			MaxTime:            patience,
 		},
+		ControlPlaneStartTimeout: patience,
+		ControlPlaneStopTimeout:  patience,
 	}
 	config, err := env.Start()
 	if err != nil {
@@ -81,6 +87,8 @@ func live(
 		LeaderElection:          true,
 		LeaderElectionID:        "gardener." + group,
 		LeaderElectionNamespace: "default",
+		LeaseDuration:           &lease,
+		RenewDeadline:           &renew,
 		WebhookServer: webhook.NewServer(webhook.Options{
 			Host: local.LocalServingHost, Port: local.LocalServingPort, CertDir: local.LocalServingCertDir,
 		}),

@@ -30,6 +30,9 @@ type step func(*suite) (any, error)
 
 // day runs every step in its order.
 func (s *suite) day() (map[string]any, error) {
+	if err := s.judged(); err != nil {
+		return nil, err
+	}
 	seen := map[string]any{}
 	for _, each := range []struct {
 		name string
@@ -47,6 +50,24 @@ func (s *suite) day() (map[string]any, error) {
 		seen[each.name] = found
 	}
 	return seen, nil
+}
+
+// judged returns when the server asks the webhooks, of which it learns by watches of its own.
+func (s *suite) judged() error {
+	dry := client.NewDryRunClient(s.plain)
+	return s.until(func() error {
+		plot := plotted("probe", PlotSpec{})
+		if err := dry.Create(s.ctx, plot); err != nil {
+			return err
+		}
+		if plot.Spec.Crop == "" {
+			return fmt.Errorf("nobody fills in defaults")
+		}
+		if dry.Create(s.ctx, plotted("probe", PlotSpec{Crop: "bananas"})) == nil {
+			return fmt.Errorf("nobody refuses bananas")
+		}
+		return nil
+	})
 }
 
 func plotted(name string, spec PlotSpec) *Plot {
@@ -82,10 +103,11 @@ func (s *suite) ready(name string) (*Plot, error) {
 func (s *suite) server() (any, error) {
 	key := types.NamespacedName{Namespace: "default", Name: "kubernetes"}
 	service, slice, lease := &corev1.Service{}, &discoveryv1.EndpointSlice{}, &coordinationv1.Lease{}
-	if err := s.plain.Get(s.ctx, key, service); err != nil {
+	// A server makes both after its start.
+	if err := s.until(func() error { return s.plain.Get(s.ctx, key, service) }); err != nil {
 		return nil, err
 	}
-	if err := s.plain.Get(s.ctx, key, slice); err != nil {
+	if err := s.until(func() error { return s.plain.Get(s.ctx, key, slice) }); err != nil {
 		return nil, err
 	}
 	elected := types.NamespacedName{Namespace: "default", Name: "gardener." + group}

@@ -61,7 +61,7 @@ func main() {
 	if err != nil {
 		fail(err)
 	}
-	limited, cancel := context.WithTimeout(context.Background(), time.Minute)
+	limited, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	seen := map[string]any{}
 	for _, name := range names() {

@@ -26,7 +26,7 @@ import (
 
 // informer sees what happens to a config map.
 func informer(w world) (any, error) {
-	limited, cancel := context.WithTimeout(w.context, 20*time.Second)
+	limited, cancel := context.WithTimeout(w.context, time.Minute)
 	defer cancel()
 	factory := informers.NewSharedInformerFactoryWithOptions(w.client, 0, informers.WithNamespace(w.namespace),
 		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.LabelSelector = "made=watched" }))
@@ -123,11 +123,11 @@ func election(w world) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	limited, cancel := context.WithTimeout(w.context, 20*time.Second)
+	limited, cancel := context.WithTimeout(w.context, time.Minute)
 	defer cancel()
 	holder := ""
 	leaderelection.RunOrDie(limited, leaderelection.LeaderElectionConfig{
-		Lock: lock, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: time.Second, ReleaseOnCancel: true,
+		Lock: lock, LeaseDuration: time.Minute, RenewDeadline: 50 * time.Second, RetryPeriod: time.Second, ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) {
 				if lease, err := w.client.CoordinationV1().Leases(w.namespace).Get(w.context, "leader", metav1.GetOptions{}); err == nil {
@@ -155,7 +155,7 @@ func events(w world) (any, error) {
 	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "typed"})
 	recorder.Event(&corev1.ObjectReference{Kind: "ConfigMap", APIVersion: "v1", Namespace: w.namespace, Name: "x", UID: "u"}, corev1.EventTypeNormal, "Tried", "it was tried")
 	<-written
-	for range 100 {
+	for w.context.Err() == nil {
 		found, err := w.client.CoreV1().Events(w.namespace).List(w.context, metav1.ListOptions{FieldSelector: "reason=Tried,involvedObject.name=x"})
 		if err != nil {
 			return nil, err
@@ -185,7 +185,7 @@ func authority(w world) (any, error) {
 			User: "vera", ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: w.namespace, Verb: verb, Resource: "configmaps"},
 		}}
 		// A binding takes a moment to reach the authorizer of a real server.
-		for range 50 {
+		for {
 			told, err := w.client.AuthorizationV1().SubjectAccessReviews().Create(w.context, review, metav1.CreateOptions{})
 			if err != nil {
 				return nil, err

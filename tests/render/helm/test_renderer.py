@@ -38,10 +38,10 @@ def request(template: str, values: dict[str, Any] | None = None) -> RenderReques
 
 
 async def test_a_rendering_that_takes_too_long_is_ended_and_the_next_one_gets_a_fresh_worker() -> None:
-    async with BuiltinRenderer(PoolSettings(workers=1, seconds=0.5, start_seconds=20)) as renderer:
+    async with BuiltinRenderer(PoolSettings(workers=1, seconds=3.0)) as renderer:
         await renderer.render(request("kind: A"))
         worker = renderer._pool._idle[0]._process
-        with pytest.raises(RenderTimeout, match=r"took longer than 0\.5 s"):
+        with pytest.raises(RenderTimeout, match="took longer than 3 s"):
             await renderer.render(request('{{ range until 1000 }}{{ $x := genPrivateKey "rsa" }}{{ end }}'))
         assert worker is not None
         assert await worker.wait() == -signal.SIGKILL
