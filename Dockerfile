@@ -9,8 +9,8 @@ COPY locks/run.txt locks/run.txt
 # Dependencies first: they change seldom, and this layer with them. Every file is checked against the lock's hash.
 RUN python -m venv /opt/hortus \
  && /opt/hortus/bin/pip install --no-cache-dir --no-compile --require-hashes --no-deps -r locks/run.txt
-COPY src src
-COPY charts charts
+COPY src/hortus src/hortus
+COPY charts/hortus charts/hortus
 RUN /opt/hortus/bin/pip install --no-cache-dir --no-compile --no-deps --no-build-isolation . \
  && /opt/hortus/bin/pip uninstall --yes hatchling editables pathspec pluggy trove-classifiers pip \
  && python -m compileall -q /opt/hortus/lib

@@ -38,7 +38,7 @@ down: $(RUN_STAMP)  ## Stop it
 test: $(DEV_STAMP)  ## Run the tests (WORKERS=2)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak" $(TEST_FLAGS) tests
 
-check: $(DEV_STAMP)  ## Lint, types, import law, lock drift, prose, names, typed reads
+check: $(DEV_STAMP)  ## Lint, types, import law, lock drift, prose, names, typed reads, logs, imports against lists
 	@$(BIN)/ruff format --check --quiet src tests tools || { echo "run: make format"; exit 1; }
 	@$(BIN)/ruff check --quiet src tests tools
 	@$(BIN)/mypy
@@ -47,6 +47,8 @@ check: $(DEV_STAMP)  ## Lint, types, import law, lock drift, prose, names, typed
 	@$(BIN)/python tools/prose.py
 	@$(BIN)/python tools/names.py
 	@$(BIN)/python tools/reads.py
+	@$(BIN)/python tools/logs.py
+	@$(BIN)/python tools/imports.py check
 	@$(BIN)/python tools/manifests.py --check
 
 bench: $(DEV_STAMP)  ## Run the benchmarks; table on the terminal, JSON in bench.json
@@ -78,6 +80,7 @@ reference: $(DEV_STAMP)  ## Write the generated parts of docs/ again
 	@$(BIN)/python tools/reference.py
 	@$(BIN)/python tools/chart.py
 	@$(BIN)/python tools/manifests.py
+	@-$(BIN)/python tools/imports.py update
 
 manifests: $(DEV_STAMP)  ## Write the operator of agents by itself: chart, manifests, OLM bundle
 	@$(BIN)/python tools/manifests.py

@@ -34,6 +34,8 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "image.pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
     "replicaCount": {"type": "integer", "minimum": 0},
     "watchNamespace": {"type": "string", "maxLength": 63, "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"},
+    "webhooks.certificates": {"enum": ["hortus", "cert-manager", "openshift"]},
+    "webhooks.url": {"type": "string", "pattern": "^(https://[^/].*)?$"},
     "podDisruptionBudget.minAvailable": {"type": ["string", "integer"]},
     "podDisruptionBudget.maxUnavailable": {"type": ["string", "integer"]},
     "config": {
@@ -66,6 +68,8 @@ def generated() -> dict[Path, str]:
         "management": contents.MANAGEMENT,
         "replicas": contents.REPLICAS,
         "sharding": contents.SHARDING,
+        "webhooks": contents.WEBHOOKS,
+        "webhooksWide": contents.WEBHOOKS_WIDE,
         "garden": contents.GARDEN,
         "gardenWide": contents.GARDEN_WIDE,
         "view": contents.PEOPLE_VIEW,
@@ -84,7 +88,7 @@ def generated() -> dict[Path, str]:
         {
             "flag": place.flag,
             "namespaceFlag": place.namespace_flag,
-            "namespace": defaults[place.namespace_flag],
+            "namespace": place.namespace or defaults[place.namespace_flag],
             "rules": policy_rules(place.permissions),
         }
         for place in contents.ELSEWHERE
@@ -110,11 +114,25 @@ def generated() -> dict[Path, str]:
     for policy in contents.ADMISSION:
         name = f"{policy['kind']}-{policy['metadata']['name']}.yaml".lower()
         files[CHART / "files" / "admission" / name] = _NOTE + yaml.dump(policy)
+    files[CHART / "files" / "webhooks.yaml"] = _NOTE + yaml.dump({"webhooks": [*map(_registered, contents.REGISTERED)]})
     files |= runbooks()
     files[CHART / "values.schema.json"] = json.dumps(schema(values), indent=2) + "\n"
     readme = CHART / "README.md"
     files[readme] = _TABLE.sub(lambda found: f"{found[1]}{table(values)}{found[2]}", readme.read_text())
     return files
+
+
+def _registered(one: contents.RegisteredWebhook) -> dict[str, Any]:
+    made = one.webhook
+    entry = {
+        "name": made.name,
+        "admissionReviewVersions": list(made.review_versions),
+        "failurePolicy": made.failure_policy,
+        "rules": list(made.rules),
+        "sideEffects": "None",
+    }
+    place = {"namespaceFlag": made.namespace_flag} if made.namespace_flag else {}
+    return {"domain": one.domain, "flag": one.flag, "path": made.path, **place, "webhook": entry}
 
 
 def runbooks() -> dict[Path, str]:

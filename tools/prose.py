@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import deque
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -33,6 +34,9 @@ _SOURCE = re.compile(
     r"\bRFCs? \d+|\bKEP-?\s?\d+|https?://|\b[\w.-]+(?:/[\w.-]+)+\.(?:adoc|go|html|md|proto|rst|ya?ml)\b"
 )
 _IDENTIFIER_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_WORDED = frozenset((*_DOCUMENTED, ast.Constant, ast.keyword, ast.arg, ast.Name, ast.Attribute))
+_CONTEXTS = frozenset((ast.Load, ast.Store, ast.Del))
 _SPOKEN_ARGUMENTS = {"help", "description", "doc", "summary", "epilog"}
 _PAGES = ("*.md", "docs/**/*.md", "charts/**/*.md", "src/**/*.md", "examples/**/*.md")
 
@@ -72,8 +76,7 @@ def check_text(text: str, path: str, line: int, rules: Rules) -> Iterator[Findin
 
 def check_python(source: str, path: str, rules: Rules) -> Iterator[Finding]:
     inside: set[int] = set()
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
+    for node in _worded(ast.parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from check_text(node.value, path, node.lineno, rules)
             inside.update(range(node.lineno, node.end_lineno or node.lineno))
@@ -88,6 +91,20 @@ def check_python(source: str, path: str, rules: Rules) -> Iterator[Finding]:
                 if instead := rules.names.get(word.lower()):
                     yield Finding(path, getattr(node, "lineno", 1), f"the name {name!r}: write {instead}")
     yield from _comments(source.splitlines(), inside, path, rules)
+
+
+def _worded(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yields the nodes that hold words or names, in the order of `ast.walk`, which takes three times as long."""
+    waiting = deque([tree])
+    while waiting:
+        node = waiting.popleft()
+        if type(node) in _WORDED:
+            yield node
+        for value in vars(node).values():
+            if isinstance(value, list):
+                waiting.extend(one for one in value if isinstance(one, ast.AST))
+            elif isinstance(value, ast.AST) and type(value) not in _CONTEXTS:
+                waiting.append(value)
 
 
 def _comments(lines: list[str], inside: set[int], path: str, rules: Rules) -> Iterator[Finding]:
