@@ -149,6 +149,7 @@ def _commands(group, path=()):
 
 BEFORE_ITS_FIRST_AWAIT = """
 import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 from hortus.terminal import CommandError, CommandGroup, run
 app = CommandGroup()
 async def work():

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from tests.apiserver.wire import Wire, configmap
-from tests.bad_inputs.apiserver.attacked import Target, attacked
+from tests.bad_inputs.apiserver.attacked import Socket, Target, attacked
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 JSON = "Content-Type: application/json"
@@ -171,6 +171,14 @@ async def _filled(wire: Wire) -> None:
         assert made.code in (201, 409), made.body
 
 
+async def _code(socket: Socket) -> bytes:
+    """The code of an answer; empty for a client that was dropped before it read one."""
+    try:
+        return (await socket.reader.readuntil(b"\r\n")).split()[1]
+    except asyncio.IncompleteReadError:
+        return b""
+
+
 async def test_answers_that_nobody_reads_are_bounded_and_dropped(hasty: Target) -> None:
     async with hasty.wire() as wire:
         await _filled(wire)
@@ -180,8 +188,8 @@ async def test_answers_that_nobody_reads_are_bounded_and_dropped(hasty: Target) 
         with hasty.grows_less_than(256):
             for socket in silent:
                 await socket.send(asked)
-            codes = [(await socket.reader.readuntil(b"\r\n")).split()[1] for socket in silent]
-            assert set(codes) == {b"200", b"429"}, "one at least has its answer, and one at least has to wait"
+            codes = [await _code(socket) for socket in silent]
+            assert {b"200", b"429"} <= set(codes), "one at least has its answer, and one at least has to wait"
             async with asyncio.timeout(60):
                 while (await hasty.raw(asked)).code == 429:
                     continue
