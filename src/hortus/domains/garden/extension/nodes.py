@@ -12,18 +12,16 @@ from typing import Any, Final
 
 import msgspec
 
-from hortus.domains.garden.extension.topic import ConfigReview, ConfigReviewer, SeedWebhook
+from hortus.domains.garden.extension.judging import shoot_judge
+from hortus.domains.garden.extension.topic import ConfigReviewer, SeedWebhook
 from hortus.domains.garden.kinds.common import EXTENSIONS_GROUP, VERSION
 from hortus.domains.garden.kinds.seedcluster import GardenShoot, SeedCluster
-from hortus.engine import TypedCache, is_deleting, metadata_of
-from hortus.engine.serving import ADMITTED, AdmissionJudge, AdmissionVerdict, ReviewRequest
-from hortus.kube.objects import Object, ObjectKey, Resource
+from hortus.engine import TypedCache
+from hortus.kube.objects import Object, Resource
 
 OPERATING_SYSTEM_CONFIGS: Final = Resource(EXTENSIONS_GROUP, VERSION, "operatingsystemconfigs", "OperatingSystemConfig")
 RECONCILE: Final = "reconcile"
 _READABLE: Final = 0o644
-_INVALID: Final = 422
-_LATER: Final = 503
 
 
 class NodeFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,36 +161,9 @@ def node_webhook(
     `parts` is asked for configurations without errors alone. With an error the object is refused, and nodes stay as
     they are: without the parts they would be open.
     """
-    return SeedWebhook(
-        name="nodes", resource=OPERATING_SYSTEM_CONFIGS, labels={}, judge=_judge(reviewer, clusters, parts)
-    )
 
+    def patch(obj: Object, cluster: SeedCluster, config: Any) -> Sequence[Object]:
+        return node_patch(obj, [parts(cluster.shoot, config)])
 
-def _judge(
-    reviewer: ConfigReviewer,
-    clusters: TypedCache[SeedCluster],
-    parts: Callable[[GardenShoot, Any], NodeParts],
-) -> AdmissionJudge:
-    type_ = reviewer.facts.type
-
-    async def judge(request: ReviewRequest) -> AdmissionVerdict:
-        if request.object is None or is_deleting(request.object):
-            return ADMITTED
-        namespace = metadata_of(request.object).namespace
-        cluster = clusters.get(ObjectKey("", namespace))
-        if cluster is None:
-            message = f"Cluster {namespace} is not known yet"
-            return AdmissionVerdict(code=_LATER, reason="ServiceUnavailable", message=message)
-        entry = cluster.shoot.extension(type_)
-        if entry is None or entry[1].disabled:
-            return ADMITTED
-        config, path = entry[1].provider_config, f"spec.extensions[{entry[0]}].providerConfig"
-        errors = reviewer.review(ConfigReview(config=config, shoot=cluster.shoot, path=path)).errors
-        if errors:
-            return AdmissionVerdict(code=_INVALID, reason="Invalid", message="; ".join(map(str, errors)))
-        try:
-            return AdmissionVerdict(patch=node_patch(request.object, [parts(cluster.shoot, config)]))
-        except msgspec.ValidationError as error:
-            return AdmissionVerdict(code=_INVALID, reason="Invalid", message=f"spec cannot be read: {error}")
-
-    return judge
+    judge = shoot_judge(reviewer, clusters, patch)
+    return SeedWebhook(name="nodes", resource=OPERATING_SYSTEM_CONFIGS, labels={}, judge=judge)

@@ -250,6 +250,12 @@ DEPLOYMENT: Final = (
 {_SERVES}"""
     + """\
 {{- $image := .Values.image }}
+{{- define "garden-extensions.image" }}
+{{- $image := .Values.image }}
+{{- if $image.digest }}{{ $image.name }}@sha256:{{ trimPrefix "sha256:" $image.digest }}
+{{- else }}{{ $image.name }}:{{ $image.tag | default .Chart.AppVersion }}
+{{- end }}
+{{- end }}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -276,17 +282,14 @@ spec:
           type: RuntimeDefault
       containers:
       - name: extensions
-        {{- if $image.digest }}
-        image: "{{ $image.name }}@sha256:{{ trimPrefix "sha256:" $image.digest }}"
-        {{- else }}
-        image: "{{ $image.name }}:{{ $image.tag | default .Chart.AppVersion }}"
-        {{- end }}
+        image: "{{ include "garden-extensions.image" . }}"
         imagePullPolicy: {{ $image.pullPolicy }}
         args:
         - run
         - --garden-extensions={{ join "," .Values.types }}
         - --garden-extension-workers-cnt={{ .Values.workers }}
         - --acl-additional-allowed-cidrs={{ join "," .Values.additionalAllowedCidrs }}
+        - --audit-receiver-image={{ include "garden-extensions.image" . }}
         - --gardener-kubeconfig-path=
         {{- if $serves }}
         - --garden-webhook-bind-address=:9443

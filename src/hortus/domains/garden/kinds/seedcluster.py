@@ -82,6 +82,13 @@ class SnapshotHibernation(Fields, frozen=True):
     """True where the Shoot is to sleep."""
 
 
+class SnapshotControlPlane(Fields, frozen=True):
+    """The control plane that is wanted."""
+
+    high_availability: dict[str, Any] | None = None
+    """Failures that it survives; none where it has one replica of each part."""
+
+
 class SnapshotDns(Fields, frozen=True):
     """The DNS of a Shoot."""
 
@@ -104,6 +111,8 @@ class SnapshotSpec(Fields, frozen=True):
     """Infrastructure."""
     hibernation: SnapshotHibernation | None = None
     """Hibernation."""
+    control_plane: SnapshotControlPlane | None = None
+    """Control plane."""
     exposure_class_name: str | None = None
     """Name of the ExposureClass."""
     dns: SnapshotDns | None = None
@@ -164,6 +173,11 @@ class GardenShoot(Fields, frozen=True):
         """True for a Shoot that is to sleep, or sleeps."""
         wanted = self.spec.hibernation is not None and bool(self.spec.hibernation.enabled)
         return wanted or bool(self.status.hibernated)
+
+    @property
+    def is_highly_available(self) -> bool:
+        """True where the control plane has several replicas of its parts."""
+        return self.spec.control_plane is not None and bool(self.spec.control_plane.high_availability)
 
     @property
     def is_workerless(self) -> bool:

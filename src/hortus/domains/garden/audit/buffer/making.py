@@ -19,6 +19,12 @@ def sink_of(part: SinkPart, clock: Clock) -> AuditSink:
     return _MAKERS[part.kind](part, clock)
 
 
+def _stdout(part: SinkPart, clock: Clock) -> AuditSink:
+    from hortus.domains.garden.audit.buffer.sinks.stdout import StdoutSink
+
+    return StdoutSink()
+
+
 def _file(part: SinkPart, clock: Clock) -> AuditSink:
     from hortus.domains.garden.audit.buffer.sinks.file import FileSink
 
@@ -31,7 +37,7 @@ def _http(part: SinkPart, clock: Clock) -> AuditSink:
 
     assert part.http is not None
     given = part.http
-    caller = SinkCaller(timeout=given.timeout, context=context_of(given.tls, given.url))
+    caller = _caller(given.tls, given.url, given.timeout)
     return HttpSink(given.url, caller, headers=_secrets(given.header_files), require_receipt=given.require_receipt)
 
 
@@ -45,7 +51,7 @@ def _s3(part: SinkPart, clock: Clock) -> AuditSink:
         given.endpoint,
         given.bucket,
         AwsCredentials(given.access_key_file.read_text().strip(), _secret(given.secret_key_file)),
-        SinkCaller(timeout=given.timeout, context=context_of(given.tls, given.endpoint)),
+        _caller(given.tls, given.endpoint, given.timeout),
         clock=clock,
         region=given.region,
         prefix=given.prefix,
@@ -62,7 +68,7 @@ def _splunk(part: SinkPart, clock: Clock) -> AuditSink:
     return SplunkSink(
         given.url,
         _secret(given.token_file),
-        SinkCaller(timeout=given.timeout, context=context_of(given.tls, given.url)),
+        _caller(given.tls, given.url, given.timeout),
         clock=clock,
         index=given.index,
         host=given.host,
@@ -78,7 +84,7 @@ def _loki(part: SinkPart, clock: Clock) -> AuditSink:
 
     assert part.loki is not None
     given = part.loki
-    caller = SinkCaller(timeout=given.timeout, context=context_of(given.tls, given.url))
+    caller = _caller(given.tls, given.url, given.timeout)
     return LokiSink(given.url, caller, labels=given.labels, tenant=given.tenant, headers=_secrets(given.header_files))
 
 
@@ -91,14 +97,33 @@ def _syslog(part: SinkPart, clock: Clock) -> AuditSink:
     return SyslogSink(given.host, given.port, clock=clock, context=context, name=given.name, timeout=given.timeout)
 
 
+def _kafka(part: SinkPart, clock: Clock) -> AuditSink:
+    from hortus.domains.garden.audit.buffer.sinks.kafka import KafkaSink, KafkaUser
+
+    assert part.kafka is not None
+    given, user = part.kafka, None
+    if given.sasl is not None:
+        name = given.sasl.username_file.read_text().strip()
+        user = KafkaUser(name, _secret(given.sasl.password_file), given.sasl.mechanism)
+    context = None if given.plain else context_of(given.tls, "https:")
+    return KafkaSink(given.brokers, given.topic, context=context, user=user, timeout=given.timeout)
+
+
 _MAKERS: Mapping[str, Callable[[SinkPart, Clock], AuditSink]] = {
+    "stdout": _stdout,
     "file": _file,
     "http": _http,
     "s3": _s3,
     "splunk": _splunk,
     "loki": _loki,
     "syslog": _syslog,
+    "kafka": _kafka,
 }
+
+
+def _caller(part: ClientTlsPart, url: str, timeout: float) -> SinkCaller:
+    """Raises OSError, ValueError."""
+    return SinkCaller(timeout=timeout, context=context_of(part, url), server_name=part.server_name)
 
 
 def context_of(part: ClientTlsPart, url: str) -> ssl.SSLContext | None:

@@ -67,6 +67,12 @@ class ClientTlsPart(_Part, frozen=True):
     ca_file: Path | None = msgspec.field(default=None, name="caFile")
     certificate_file: Path | None = None
     key_file: Path | None = None
+    server_name: str = ""
+    """Name that the sink's certificate has, where that is not the host."""
+
+
+class StdoutPart(_Part, frozen=True):
+    pass
 
 
 class FilePart(_Part, frozen=True):
@@ -129,6 +135,24 @@ class SyslogPart(_Part, frozen=True):
     timeout: float = 30.0
 
 
+class SaslPart(_Part, frozen=True):
+    """A user of Kafka, with files."""
+
+    username_file: Path
+    password_file: Path
+    mechanism: Literal["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"] = "SCRAM-SHA-512"
+
+
+class KafkaPart(_Part, frozen=True):
+    brokers: tuple[str, ...]
+    topic: str
+    plain: bool = False
+    """True sends without TLS."""
+    sasl: SaslPart | None = None
+    tls: ClientTlsPart = ClientTlsPart()
+    timeout: float = 60.0
+
+
 class SinkPart(_Part, frozen=True):
     """One sink; exactly one of its kinds."""
 
@@ -136,17 +160,19 @@ class SinkPart(_Part, frozen=True):
     batch_bytes: str = "1Mi"
     linger: float = 0.0
     """Seconds to wait for more lines before a batch is sent."""
+    stdout: StdoutPart | None = None
     file: FilePart | None = None
     http: HttpPart | None = None
     s3: S3Part | None = None
     splunk: SplunkPart | None = None
     loki: LokiPart | None = None
     syslog: SyslogPart | None = None
+    kafka: KafkaPart | None = None
 
     @property
     def kind(self) -> str:
         """The name of its kind. Raises BufferSettingsError where it has none, or two."""
-        names = ("file", "http", "s3", "splunk", "loki", "syslog")
+        names = ("stdout", "file", "http", "s3", "splunk", "loki", "syslog", "kafka")
         kinds = [name for name in names if getattr(self, name) is not None]
         if len(kinds) != 1:
             raise BufferSettingsError(f"sinks: {self.name} must have exactly one of {', '.join(names)}")

@@ -36,8 +36,10 @@ class HttpAnswer(NamedTuple):
 class SinkCaller:
     """Sends the requests of one sink. The session is made at the first call."""
 
-    def __init__(self, *, timeout: float, context: ssl.SSLContext | None = None) -> None:
+    def __init__(self, *, timeout: float, context: ssl.SSLContext | None = None, server_name: str = "") -> None:
+        """`server_name` is that of the certificate, where it is not the host of the address."""
         self._seconds = timeout
+        self._server_name = server_name or None
         self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, 10.0))
         self._context = context
         self._session: aiohttp.ClientSession | None = None
@@ -67,6 +69,7 @@ class SinkCaller:
                 data=body if len(body) < _PART else _parts(body),
                 headers={**headers, "Content-Length": str(len(body))},
                 ssl=self._context if self._context is not None else True,
+                server_hostname=self._server_name,
                 allow_redirects=False,
                 timeout=self._timeout,
             ) as answer:
