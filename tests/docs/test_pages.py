@@ -32,6 +32,7 @@ IN_A_FLEET = (
     "docs/clusters/adoption.md",
     "docs/garden/acl.md",
     "docs/garden/airgap.md",
+    "docs/garden/audit-shoots.md",
     "docs/garden/flux.md",
     "docs/modules/README.md",
     "docs/modules/forms.md",
