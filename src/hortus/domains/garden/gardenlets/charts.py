@@ -1,7 +1,8 @@
 """Charts of gardenlets: pulled from OCI registries by digest, and rendered.
 
 A tag is looked up once for each use, and everything after that goes by the digest that it stands for. A chart that was
-pulled is kept by its digest. Signatures of charts are not checked: a digest in the Gardenlet is what pins a chart.
+pulled is kept by its digest. Where the operator has keys, one must have signed this digest, as is checked at each use:
+a signature that was withdrawn counts no more.
 """
 
 from __future__ import annotations
@@ -17,10 +18,18 @@ from hortus.engine import Actor, StepError
 from hortus.kube import Client
 from hortus.kube.clock import Clock
 from hortus.kube.objects import Object
-from hortus.render.artifacts import AccessDenied, ArtifactError, PolicyRefused, TransferSettings
+from hortus.render.artifacts import AccessDenied, ArtifactError, Digest, PolicyRefused, TransferSettings
 from hortus.render.bounded import Bounded
 from hortus.render.helm import Capabilities, ChartError, ChartRenderer, ChartSource, Release, RenderRequest
-from hortus.render.oci import BadCredentials, BadReference, CredentialStore, OciClient, OciSettings, parse_reference
+from hortus.render.oci import (
+    BadCredentials,
+    BadReference,
+    CredentialStore,
+    OciClient,
+    OciSettings,
+    Reference,
+    parse_reference,
+)
 
 RELEASE: Final = Release("gardenlet", GARDEN_NAMESPACE)
 """The release of every gardenlet."""
@@ -66,6 +75,8 @@ class GardenletCharts:
             credentials = CredentialStore.from_docker_config(config) if config else None
             async with OciClient(settings=self._oci(ca), credentials=credentials, clock=self._clock) as client:
                 digest = await client.resolve(reference)
+                if self._settings.keys:
+                    await self._check(client, reference, digest)
                 known = self._kept.get(digest)
                 if known is None:
                     archive = (await client.chart(reference.at(digest))).content
@@ -78,6 +89,22 @@ class GardenletCharts:
             raise StepError(
                 f"{_FIELD}: {error}", reason="ChartUnavailable", actor=Actor.PROVIDER, after=error.retry_after
             ) from error
+
+    async def _check(self, client: OciClient, reference: Reference, digest: Digest) -> None:
+        """Raises StepError for a chart that nobody of the operator's has signed, ArtifactError."""
+        # The files are read each time: a key that is replaced counts at once.
+        from hortus.domains.garden.gardenlets.signing import NotSigned, check_signature, read_keys
+
+        try:
+            keys = await asyncio.to_thread(read_keys, self._settings.keys)
+        except (OSError, ValueError) as error:
+            raise StepError(
+                f"--gardenlet-chart-keys: {error}", reason="ChartKeysUnreadable", actor=Actor.OPERATOR
+            ) from error
+        try:
+            await check_signature(client, reference, digest, keys)
+        except NotSigned as error:
+            raise StepError(f"{_FIELD}: {error}", reason="ChartNotSigned", actor=Actor.USER) from error
 
     async def render(self, chart: FetchedChart, values: Mapping[str, Any], *, version: str) -> list[Object]:
         """The objects of a gardenlet on a cluster of a Kubernetes version. Raises StepError."""

@@ -46,6 +46,12 @@ FLAGS: Final = (
     ),
     Flag("gardenlet-charts-by-digest", "bool", False, "Refuse charts that are named by a tag in place of a digest."),
     Flag(
+        "gardenlet-chart-keys",
+        "string",
+        "",
+        "Files with public keys in PEM, separated by commas: a chart must have a signature of one, as cosign makes it.",
+    ),
+    Flag(
         "gardenlet-chart",
         "string",
         "",
@@ -89,6 +95,8 @@ class GardenletSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Registries that may lie on local addresses, the plain ones included."""
     by_digest: bool = False
     """True where a chart must be named by its digest."""
+    keys: tuple[Path, ...] = ()
+    """Files with the public keys of which one must have signed a chart; without any, none needs a signature."""
     chart: str = ""
     """Chart that labelled Gardenlets move to."""
     settle: float = 60.0
@@ -121,6 +129,7 @@ def gardenlet_settings(values: Mapping[str, Any]) -> GardenletSettings:
         plain_registries=frozenset(one.removeprefix(_HTTP) for one in hosts if one.startswith(_HTTP)),
         local_registries=frozenset(one.removeprefix(_HTTP) for one in hosts),
         by_digest=values["gardenlet-charts-by-digest"],
+        keys=tuple(map(Path, _words(values["gardenlet-chart-keys"]))),
         chart=values["gardenlet-chart"].removeprefix("oci://"),
         settle=values["gardenlet-settle-duration"],
         decommission=values["gardenlet-decommission"],
