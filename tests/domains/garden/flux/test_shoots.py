@@ -10,8 +10,8 @@ from tests.domains.garden.flux.test_config import config
 from tests.domains.garden.world import SeedWorld
 from tests.waiting import until
 
+from hortus.domains.garden.extension.shoots import errors_of_shoot
 from hortus.domains.garden.flux.names import NAMESPACES, SECRETS
-from hortus.domains.garden.flux.writing import errors_of_shoot
 from hortus.engine import Actor, StepError
 from hortus.kube import yaml
 from hortus.kube.errors import ApiError, BadRequest, Conflict, Forbidden, Invalid, RequestTimedOut

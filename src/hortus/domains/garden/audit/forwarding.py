@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from hortus.domains.garden.audit.certificates import AuditCertificates
 from hortus.domains.garden.audit.names import (
     BACKEND,
     GATEWAY,
@@ -18,6 +17,7 @@ from hortus.domains.garden.audit.names import (
 )
 from hortus.domains.garden.audit.objects import DataObject, secret_data
 from hortus.domains.garden.audit.settings import AuditChoices
+from hortus.domains.garden.extension.certificates import PairUse, ShootCertificates, service_names
 from hortus.domains.garden.kinds.seedcluster import SeedCluster
 from hortus.kube.objects import Object
 
@@ -57,7 +57,13 @@ _FLUENTD: Final = """\
 """
 
 
-def tailer_client(certificates: AuditCertificates) -> dict[str, str]:
+TAILER_USES: Final = {
+    "tailer-server": PairUse(common_name=TAILER, names=service_names(TAILER, TAILER_NAMESPACE)),
+    "tailer-client": PairUse(common_name=TAILER),
+}
+
+
+def tailer_client(certificates: ShootCertificates) -> dict[str, str]:
     """The data of the Secret by which the buffer is known to the pod in the Shoot."""
     return secret_data(_files(certificates, "tailer-client"))
 
@@ -100,7 +106,7 @@ def seed_objects(cluster: SeedCluster, settings: AuditChoices, *, hibernated: bo
     )
 
 
-def shoot_objects(certificates: AuditCertificates, settings: AuditChoices) -> tuple[Object, ...]:
+def shoot_objects(certificates: ShootCertificates, settings: AuditChoices) -> tuple[Object, ...]:
     """The pod that writes events to its log, with the permission of the gateway to find it."""
     server = DataObject("Secret", SERVER, secret_data(_files(certificates, "tailer-server")))
     config = DataObject("ConfigMap", f"{TAILER}-config", {"fluent.conf": _FLUENTD})
@@ -224,7 +230,7 @@ def _tailer_pod(settings: AuditChoices) -> Object:
     }
 
 
-def _files(certificates: AuditCertificates, name: str) -> dict[str, bytes]:
+def _files(certificates: ShootCertificates, name: str) -> dict[str, bytes]:
     pair = certificates.pair(name)
     return {"ca.crt": certificates.bundle, "tls.crt": pair.certificate, "tls.key": pair.key.reveal().encode()}
 

@@ -15,7 +15,6 @@ from typing import Final
 import msgspec
 
 from hortus.domains.garden.audit import fluentbit, receiver
-from hortus.domains.garden.audit.certificates import AuditCertificates
 from hortus.domains.garden.audit.credentials import KEYS, with_header
 from hortus.domains.garden.audit.names import (
     API_PORT,
@@ -34,6 +33,7 @@ from hortus.domains.garden.audit.names import (
 )
 from hortus.domains.garden.audit.plan import FORWARDING, AuditPlan
 from hortus.domains.garden.audit.settings import AuditChoices
+from hortus.domains.garden.extension.certificates import ShootCertificates
 from hortus.kube import yaml
 from hortus.kube.kubeconfig import document
 from hortus.kube.objects import Object
@@ -53,7 +53,7 @@ class BufferInputs(msgspec.Struct, frozen=True, kw_only=True):
 
     plan: AuditPlan
     namespace: str
-    certificates: AuditCertificates
+    certificates: ShootCertificates
     secrets: Mapping[str, dict[str, str]]
     """Data of the Secrets of backends, by the names of these."""
     custom: Mapping[str, str] = {}
@@ -97,7 +97,7 @@ def buffer_objects(given: BufferInputs) -> tuple[Object, ...]:
     return (*bodies, _stateful_set(given, made, parts), _service(namespace), _budget(namespace))
 
 
-def webhook_secret(namespace: str, certificates: AuditCertificates) -> DataObject:
+def webhook_secret(namespace: str, certificates: ShootCertificates) -> DataObject:
     """The kubeconfig by which the kube-apiserver calls the buffer."""
     pair = certificates.pair("client")
     server = f"https://{BACKEND}.{namespace}.svc.cluster.local:{PORT}/audit"
@@ -172,7 +172,7 @@ def _serving(given: BufferInputs) -> DataObject:
         "ca.crt": given.certificates.bundle,
     }
     if given.settings.is_receiver:
-        data[CHAIN_KEY] = given.certificates.chain_key.reveal().encode()
+        data[CHAIN_KEY] = given.certificates.keys[CHAIN_KEY].reveal().encode()
     return DataObject("Secret", SERVING, secret_data(data))
 
 

@@ -19,14 +19,6 @@ import msgspec
 
 from hortus.domains.garden.audit import forwarding
 from hortus.domains.garden.audit.apiserver import apiserver_patch
-from hortus.domains.garden.audit.certificates import (
-    TAILER_USES,
-    AuditCertificates,
-    PairUse,
-    read_certificates,
-    renewed,
-    service_names,
-)
 from hortus.domains.garden.audit.config import read_audit
 from hortus.domains.garden.audit.credentials import MissingDefault, credentials, custom_output
 from hortus.domains.garden.audit.names import (
@@ -34,6 +26,7 @@ from hortus.domains.garden.audit.names import (
     BACKEND,
     BACKEND_LABELS,
     CERTIFICATES,
+    CHAIN_KEY,
     CLIENT_NAME,
     DEPLOYMENTS,
     SECRETS,
@@ -43,6 +36,13 @@ from hortus.domains.garden.audit.objects import BufferInputs, buffer_objects, we
 from hortus.domains.garden.audit.plan import FORWARDING, AuditPlan
 from hortus.domains.garden.audit.review import AuditReviewer, effective
 from hortus.domains.garden.audit.settings import AuditChoices
+from hortus.domains.garden.extension.certificates import (
+    PairUse,
+    ShootCertificates,
+    read_certificates,
+    renewed,
+    service_names,
+)
 from hortus.domains.garden.extension.composition import SeedView
 from hortus.domains.garden.extension.context import ExtensionContext
 from hortus.domains.garden.extension.controller import FIELD_MANAGER
@@ -124,14 +124,14 @@ class AuditTopic(AuditReviewer, ExtensionTopic):
         kept = msgspec.structs.replace(plan, backends=plan.backends.without(missing))
         return kept, found, list(missing.values())
 
-    async def _certificates(self, context: ExtensionContext, plan: AuditPlan) -> AuditCertificates:
+    async def _certificates(self, context: ExtensionContext, plan: AuditPlan) -> ShootCertificates:
         """The certificates as they serve now; written first, so that a restart in between finds them."""
         key = ObjectKey(context.namespace, CERTIFICATES)
         live = self._view.secrets.get(key)
         if live is None:
             live = await _found(context, key)
-        former = read_certificates(msgspec.convert(live, _SecretBody).data) if live else AuditCertificates()
-        made = renewed(former, _uses(context.namespace, plan), now=context.now)
+        former = read_certificates(msgspec.convert(live, _SecretBody).data) if live else ShootCertificates()
+        made = renewed(former, _uses(context.namespace, plan), now=context.now, keys=[CHAIN_KEY])
         config: Object = {
             "metadata": {"name": key.name, "namespace": key.namespace, "labels": {EXTENSION_LABEL: AUDIT}},
             "type": "Opaque",
@@ -177,7 +177,7 @@ def _uses(namespace: str, plan: AuditPlan) -> dict[str, PairUse]:
         "server": PairUse(common_name=BACKEND, names=service_names(BACKEND, namespace)),
         "client": PairUse(common_name=CLIENT_NAME),
     }
-    return {**found, **TAILER_USES} if plan.has(FORWARDING) else found
+    return {**found, **forwarding.TAILER_USES} if plan.has(FORWARDING) else found
 
 
 def _defaults(missing: Sequence[str]) -> TopicCondition:

@@ -22,8 +22,8 @@ class _Flux(GardenTopic):
         return FACTS
 
     def extension(self, values: Mapping[str, Any], view: SeedView) -> ExtensionTopic:
+        from hortus.domains.garden.extension.shoots import remote_settings
         from hortus.domains.garden.flux.settings import flux_settings
-        from hortus.domains.garden.flux.shoots import remote_settings
         from hortus.domains.garden.flux.topic import FluxTopic
 
         return FluxTopic(flux_settings(values), view, remote_settings(values))

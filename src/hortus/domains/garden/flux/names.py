@@ -57,10 +57,6 @@ MANAGER: Final = "gardener-extension-shoot-flux"
 COPY_LABELS: Final = "gardener-extension-shoot-flux/copy-labels"
 """Annotation of a Secret whose labels are copied, too."""
 SHOOT_INFO: Final = "shoot-info"
-ACCESS_SECRET: Final = "gardener"  # noqa: S105 - the name of an object
-"""Secret in the Shoot's namespace with a kubeconfig, which gardenlet keeps and renews."""
-ACCESS_KEY: Final = "kubeconfig"
-
 PERMISSIONS: Final = (
     Permission(
         "", (SECRETS.plural,), ("get",), "reads the Secrets that a configuration names, and the way into a Shoot"

@@ -8,30 +8,24 @@ none. The members are the keys of the Extensions.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
 from hortus.domains.garden.extension.composition import SeedView
+from hortus.domains.garden.extension.shoots import place_of, shoot_pool
 from hortus.domains.garden.flux.config import FluxPlan
 from hortus.domains.garden.flux.names import (
-    ACCESS_KEY,
-    ACCESS_SECRET,
     DEPLOYMENTS,
     FIELD_MANAGER,
     KUSTOMIZATIONS,
-    SECRETS,
     SOURCES,
     TYPE,
 )
 from hortus.engine import Cache, Selection, managed_fields_of
 from hortus.engine.backoff import Backoff
-from hortus.engine.kubeconfigs import sealed
-from hortus.engine.process import files_within
-from hortus.engine.remote import KubeconfigRef, RemotePool, RemoteSettings, RemoteStates, RemoteWatch, SecretCredentials
+from hortus.engine.remote import KubeconfigRef, RemoteSettings, RemoteStates, RemoteWatch
 from hortus.engine.sources import Source
-from hortus.kube import LOCAL_NETWORKS, Client, RequestObserver
-from hortus.kube.kubeconfig import Trust
+from hortus.kube import Client, RequestObserver
 from hortus.kube.objects import Object, ObjectKey, Resource, key_of
 
 _SELECTOR = "app.kubernetes.io/part-of=flux"
@@ -67,12 +61,8 @@ class FluxShoots:
     """The Shoots with Flux on one seed."""
 
     def __init__(self, view: SeedView, settings: RemoteSettings, observer: RequestObserver | None = None) -> None:
-        secrets = view.caches.get(SECRETS, fields=f"metadata.name={ACCESS_SECRET}", transform=sealed)
-        manager = view.manager
         self._view = view
-        credentials = SecretCredentials(view.client, secrets)
-        self.pool = RemotePool(credentials, settings=settings, clock=manager.clock, observer=observer)
-        manager.on_stop(self.pool.close)
+        self.pool = shoot_pool(view, settings, observer)
         self._members = Cache("Shoots with Flux")
         self._members.replace((), 0)
         self._followed: dict[ObjectKey, Followed] = {}
@@ -175,23 +165,6 @@ class FluxShoots:
         if found.kustomization is not None:
             watches.append(self._kustomizations)
         return watches
-
-
-def place_of(key: ObjectKey) -> KubeconfigRef:
-    """The kubeconfig of the Shoot of an Extension."""
-    return KubeconfigRef(key.namespace, ACCESS_SECRET, ACCESS_KEY)
-
-
-def remote_settings(values: Mapping[str, Any]) -> RemoteSettings:
-    """The limits that flags set."""
-    timeout = values["cluster-request-timeout"]
-    return RemoteSettings(
-        timeout=timeout,
-        connect_timeout=timeout,
-        sockets=files_within(values["cluster-connections"]),
-        trust=Trust(plain_http=values["allow-plain-http"]),
-        deny=() if values["allow-local-clusters"] else LOCAL_NETWORKS,
-    )
 
 
 def _one(resource: Resource, key: ObjectKey) -> Selection:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from hortus.domains.garden.extension.composition import SeedView
 from hortus.domains.garden.extension.context import ExtensionContext
+from hortus.domains.garden.extension.shoots import errors_of_shoot
 from hortus.domains.garden.extension.topic import ExtensionTopic, PendingWork, TopicCondition, TopicObjects
 from hortus.domains.garden.flux.config import FluxPlan, ReadFlux, read_flux
 from hortus.domains.garden.flux.health import UNKNOWN, SyncState, controllers_condition, sync_state
@@ -36,7 +37,7 @@ from hortus.domains.garden.flux.names import (
 from hortus.domains.garden.flux.review import FluxReviewer
 from hortus.domains.garden.flux.settings import FluxManifestSettings
 from hortus.domains.garden.flux.shoots import FluxShoots, followed_by
-from hortus.domains.garden.flux.writing import ShootWriter, controllers_waiting, errors_of_shoot, with_mark
+from hortus.domains.garden.flux.writing import ShootWriter, controllers_waiting, with_mark
 from hortus.domains.garden.kinds.extension import GardenExtension
 from hortus.engine import Actor, Applier, StepError, metadata_of
 from hortus.engine.applysets import PART_OF, set_id

@@ -6,8 +6,8 @@ suspend`. Objects that Flux applies itself from its source are left to it. A wri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -43,15 +43,12 @@ from hortus.engine.applysets import (
     ObjectAction,
     ServerLive,
 )
-from hortus.engine.remote import Phase, RemoteUnavailable
 from hortus.kube import Client, Clock
-from hortus.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, NotServed, TransportError
+from hortus.kube.errors import AlreadyExists, ApiError, NotFound, NotServed, TransportError
 from hortus.kube.objects import Object, ObjectKey, Resource, key_of
 
 _MARK: Final = {MANAGED_BY: MANAGER}
 _LABELLED: Final = f"{MANAGED_BY}={MANAGER}"
-_REFUSED_CONTENT: Final = (400, 422)
-"""HTTP status codes of objects that the owner of the Shoot has configured wrongly."""
 
 
 class _Written(msgspec.Struct):
@@ -71,29 +68,6 @@ class _Live(ServerLive):
 
     def learn(self, resource: Resource, obj: Object) -> None:
         self._shoots.learn(self._key, resource, obj)
-
-
-@contextmanager
-def errors_of_shoot() -> Iterator[None]:
-    """Names the Shoot in errors of its cluster, which would be taken for those of the seed. Raises StepError."""
-    try:
-        yield
-    except Conflict:
-        raise  # the next attempt reads the object
-    except ApiError as error:
-        actor = Actor.USER if error.code in _REFUSED_CONTENT else Actor.PROVIDER
-        raise StepError(
-            f"the Shoot answers: {error}", reason="ShootRefuses", actor=actor, after=error.retry_after
-        ) from error
-    except TransportError as error:
-        if isinstance(error, RemoteUnavailable) and error.state.phase is Phase.NO_CREDENTIAL:
-            raise  # gardenlet has still to write the kubeconfig, which begins another attempt
-        raise StepError(
-            f"the Shoot does not answer: {error}",
-            reason="ShootUnreachable",
-            actor=Actor.PROVIDER,
-            after=error.retry_after,
-        ) from error
 
 
 class ShootWriter:

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 from tests.domains.garden.world import SeedWorld, shoot_document
 
-from hortus.domains.garden.audit.certificates import AuditCertificates, PairUse, renewed, service_names
 from hortus.domains.garden.audit.config import read_audit
 from hortus.domains.garden.audit.credentials import KEYS
 from hortus.domains.garden.audit.objects import BufferInputs, buffer_objects
 from hortus.domains.garden.audit.settings import AuditChoices
+from hortus.domains.garden.extension.certificates import PairUse, ShootCertificates, renewed, service_names
 from hortus.kube import yaml
 from hortus.kube.objects import Object
 
@@ -73,19 +73,19 @@ async def add_secrets(seed: SeedWorld, **other: Any) -> None:
     await seed.create(CONFIG_MAPS, "ref-output", TID, data={"fluent-bit-output.conf": OUTPUT})
 
 
-def certificates(now: float = 1_800_000_000.0, former: AuditCertificates | None = None) -> AuditCertificates:
+def certificates(now: float = 1_800_000_000.0, former: ShootCertificates | None = None) -> ShootCertificates:
     uses = {
         "server": PairUse(common_name="backend", names=service_names("audit-webhook-backend", TID)),
         "client": PairUse(common_name="kube-apiserver"),
     }
-    return renewed(former or AuditCertificates(), uses, now=now)
+    return renewed(former or ShootCertificates(), uses, now=now, keys=["chain.key"])
 
 
 def rendered(
     config: dict[str, Any],
     settings: AuditChoices = SETTINGS,
     *,
-    made: AuditCertificates | None = None,
+    made: ShootCertificates | None = None,
     secrets: dict[str, dict[str, str]] | None = None,
     **given: Any,
 ) -> dict[str, Object]:

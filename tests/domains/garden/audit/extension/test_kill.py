@@ -11,8 +11,8 @@ from tests.domains.garden.audit.extension.test_topic import SEED_PART, SHOOT_PAR
 from tests.domains.garden.world import SeedWorld
 from tests.domains.killing import MOST_CALLS, Killer, killed_at
 
-from hortus.domains.garden.audit.certificates import read_certificates
 from hortus.domains.garden.audit.names import CERTIFICATES, SECRETS
+from hortus.domains.garden.extension.certificates import read_certificates
 from hortus.domains.garden.types import EXTENSIONS, MANAGED_RESOURCES
 
 

@@ -1,7 +1,7 @@
-"""The certificates between a kube-apiserver and its buffer, kept in one Secret of the Shoot's namespace.
+"""Certificates between parts of an extension, kept in one Secret of the Shoot's namespace. Pure.
 
-A new authority is trusted by both sides for 30 days before it signs anything: kube-apiservers read the configuration of
-their webhook once, when they start. Certificates are renewed when their Shoot is reconciled, 60 days before their end.
+A new authority is trusted by all sides for 30 days before it signs anything: some read what they trust once, when they
+start. Certificates are renewed when their Shoot is reconciled, 60 days before their end.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import binascii
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from ipaddress import ip_address
 from typing import Final
 
 import msgspec
@@ -26,7 +27,6 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from hortus.domains.garden.audit.names import CHAIN_KEY, TAILER
 from hortus.kube.secret import Secret
 
 DAY: Final = 86_400.0
@@ -39,7 +39,7 @@ LIFE: Final = 365 * DAY
 RENEW: Final = 60 * DAY
 _SKEW: Final = 300.0
 """Seconds by which clocks may differ."""
-_CHAIN_BYTES: Final = 32
+_KEY_BYTES: Final = 32
 _AUTHORITIES: Final = "ca.crt"
 _AUTHORITY_KEYS: Final = "ca.key"
 _MARK: Final = b"-----BEGIN"
@@ -50,26 +50,26 @@ class PairUse(msgspec.Struct, frozen=True, kw_only=True):
 
     common_name: str
     names: tuple[str, ...] = ()
-    """Names of DNS; a server has some."""
+    """Names of DNS and addresses; a server has some."""
 
 
-class AuditPair(msgspec.Struct, frozen=True):
+class ShootPair(msgspec.Struct, frozen=True):
     """A certificate and its key, both PEM."""
 
     certificate: bytes
     key: Secret
 
 
-class AuditCertificates(msgspec.Struct, frozen=True, kw_only=True):
+class ShootCertificates(msgspec.Struct, frozen=True, kw_only=True):
     """All certificates of one Shoot."""
 
-    authorities: tuple[AuditPair, ...] = ()
+    authorities: tuple[ShootPair, ...] = ()
     """The newest first."""
-    pairs: dict[str, AuditPair] = {}
-    chain_key: Secret = Secret("")
-    """Key of the chain of our receiver's spool, which stays."""
+    pairs: dict[str, ShootPair] = {}
+    keys: dict[str, Secret] = {}
+    """Random keys by name, which stay."""
 
-    def pair(self, name: str) -> AuditPair:
+    def pair(self, name: str) -> ShootPair:
         """The certificate of one use. Raises KeyError."""
         return self.pairs[name]
 
@@ -86,31 +86,37 @@ class AuditCertificates(msgspec.Struct, frozen=True, kw_only=True):
         }
         for name, pair in self.pairs.items():
             found |= {f"{name}.crt": pair.certificate, f"{name}.key": pair.key.reveal().encode()}
-        found[CHAIN_KEY] = self.chain_key.reveal().encode()
+        found |= {name: key.reveal().encode() for name, key in self.keys.items()}
         return {key: base64.b64encode(value).decode() for key, value in found.items()}
 
 
-def read_certificates(data: Mapping[str, str]) -> AuditCertificates:
+def read_certificates(data: Mapping[str, str]) -> ShootCertificates:
     """The certificates in the data of the Secret, as far as they are whole."""
     try:
         found = {key: base64.b64decode(value, validate=True) for key, value in data.items()}
         authorities = zip(_split(found.get(_AUTHORITIES, b"")), _split(found.get(_AUTHORITY_KEYS, b"")), strict=True)
         pairs = {
-            key.removesuffix(".crt"): AuditPair(value, Secret(found[f"{key.removesuffix('.crt')}.key"].decode()))
+            key.removesuffix(".crt"): ShootPair(value, Secret(found[f"{key.removesuffix('.crt')}.key"].decode()))
             for key, value in found.items()
             if key.endswith(".crt") and key != _AUTHORITIES and f"{key.removesuffix('.crt')}.key" in found
         }
-        return AuditCertificates(
-            authorities=tuple(AuditPair(certificate, Secret(key.decode())) for certificate, key in authorities),
+        return ShootCertificates(
+            authorities=tuple(ShootPair(certificate, Secret(key.decode())) for certificate, key in authorities),
             pairs=pairs,
-            chain_key=Secret(found.get(CHAIN_KEY, b"").decode()),
+            keys={
+                key: Secret(value.decode())
+                for key, value in found.items()
+                if not key.endswith(".crt") and f"{key.removesuffix('.key')}.crt" not in found
+            },
         )
     except (binascii.Error, ValueError):
-        return AuditCertificates()
+        return ShootCertificates()
 
 
-def renewed(former: AuditCertificates, uses: Mapping[str, PairUse], *, now: float) -> AuditCertificates:
-    """The certificates for all uses: those that still serve, and new ones in the place of others."""
+def renewed(
+    former: ShootCertificates, uses: Mapping[str, PairUse], *, now: float, keys: Sequence[str] = ()
+) -> ShootCertificates:
+    """The certificates for all uses, and random keys: those that still serve, and new ones in the place of others."""
     authorities = [one for one in former.authorities if _left(one, now) > 0]
     if not authorities or _left(authorities[0], now) < AUTHORITY_RENEW:
         authorities.insert(0, _authority(now))
@@ -121,9 +127,9 @@ def renewed(former: AuditCertificates, uses: Mapping[str, PairUse], *, now: floa
         for name, use in uses.items()
         for found in (former.pairs.get(name),)
     }
-    kept = len(former.chain_key.reveal()) >= _CHAIN_BYTES
-    key = former.chain_key if kept else Secret(secrets.token_hex(_CHAIN_BYTES))
-    return AuditCertificates(authorities=tuple(authorities), pairs=pairs, chain_key=key)
+    return ShootCertificates(
+        authorities=tuple(authorities), pairs=pairs, keys={name: _kept(former.keys.get(name)) for name in keys}
+    )
 
 
 def service_names(service: str, namespace: str) -> tuple[str, ...]:
@@ -132,21 +138,20 @@ def service_names(service: str, namespace: str) -> tuple[str, ...]:
     return (service, place, f"{place}.svc", f"{place}.svc.cluster.local")
 
 
-TAILER_USES: Final = {
-    "tailer-server": PairUse(common_name=TAILER, names=service_names(TAILER, "kube-system")),
-    "tailer-client": PairUse(common_name=TAILER),
-}
+def _kept(key: Secret | None) -> Secret:
+    """The key, or another one in the place of none and of one that is too short."""
+    return key if key is not None and len(key.reveal()) >= _KEY_BYTES else Secret(secrets.token_hex(_KEY_BYTES))
 
 
 def _split(text: bytes) -> Sequence[bytes]:
     return [_MARK + one for one in text.split(_MARK)[1:]]
 
 
-def _parsed(pair: AuditPair) -> x509.Certificate:
+def _parsed(pair: ShootPair) -> x509.Certificate:
     return x509.load_pem_x509_certificate(pair.certificate)
 
 
-def _left(pair: AuditPair, now: float) -> float:
+def _left(pair: ShootPair, now: float) -> float:
     """Seconds until its end; below 0 for one that cannot be used."""
     try:
         found = _parsed(pair)
@@ -158,11 +163,11 @@ def _left(pair: AuditPair, now: float) -> float:
         return -1.0
 
 
-def _begin(pair: AuditPair) -> float:
+def _begin(pair: ShootPair) -> float:
     return _parsed(pair).not_valid_before_utc.timestamp()
 
 
-def _serves(pair: AuditPair, use: PairUse, authorities: Sequence[AuditPair], now: float) -> bool:
+def _serves(pair: ShootPair, use: PairUse, authorities: Sequence[ShootPair], now: float) -> bool:
     if _left(pair, now) < RENEW:
         return False
     found = _parsed(pair)
@@ -182,28 +187,35 @@ def _names(certificate: x509.Certificate) -> frozenset[str]:
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return frozenset()
-    return frozenset(found.get_values_for_type(x509.DNSName))
+    return frozenset(str(one.value) for one in found)
 
 
-def _authority(now: float) -> AuditPair:
+def _authority(now: float) -> ShootPair:
     key = ec.generate_private_key(ec.SECP256R1())
-    name = _name(f"ca-audit-{int(now)}")
+    name = _name(f"ca-extension-{int(now)}")
     made = _begun(name, key, now, AUTHORITY_LIFE).issuer_name(name)
     made = made.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     return _signed(made, key, key)
 
 
-def _issued(use: PairUse, signer: AuditPair, now: float) -> AuditPair:
+def _issued(use: PairUse, signer: ShootPair, now: float) -> ShootPair:
     key = ec.generate_private_key(ec.SECP256R1())
     kind = ExtendedKeyUsageOID.SERVER_AUTH if use.names else ExtendedKeyUsageOID.CLIENT_AUTH
     made = _begun(_name(use.common_name), key, now, LIFE).issuer_name(_parsed(signer).subject)
     made = made.add_extension(x509.ExtendedKeyUsage([kind]), critical=False)
     if use.names:
-        names = x509.SubjectAlternativeName([x509.DNSName(one) for one in use.names])
+        names = x509.SubjectAlternativeName([_subject_name(one) for one in use.names])
         made = made.add_extension(names, critical=False)
     authority = load_pem_private_key(signer.key.reveal().encode(), None)
     assert isinstance(authority, ec.EllipticCurvePrivateKey), "authorities are made here"
     return _signed(made, key, authority)
+
+
+def _subject_name(text: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(text))
+    except ValueError:
+        return x509.DNSName(text)
 
 
 def _name(common_name: str) -> x509.Name:
@@ -223,6 +235,6 @@ def _begun(subject: x509.Name, key: ec.EllipticCurvePrivateKey, now: float, life
 
 def _signed(
     made: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey, authority: ec.EllipticCurvePrivateKey
-) -> AuditPair:
+) -> ShootPair:
     certificate = made.sign(authority, hashes.SHA256()).public_bytes(Encoding.PEM)
-    return AuditPair(certificate, Secret(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()))
+    return ShootPair(certificate, Secret(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()))

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.domains.garden.audit.extension.audited import certificates
 
-from hortus.domains.garden.audit.certificates import (
+from hortus.domains.garden.extension.certificates import (
     AUTHORITY_RENEW,
     DAY,
     LIFE,
     RENEW,
     SETTLED,
-    AuditCertificates,
-    AuditPair,
+    ShootCertificates,
+    ShootPair,
     read_certificates,
 )
 from hortus.kube.secret import Secret
@@ -30,11 +30,11 @@ START = 1_800_000_000.0
 YEAR = 365 * DAY
 
 
-def serials(made: AuditCertificates) -> dict[str, int]:
+def serials(made: ShootCertificates) -> dict[str, int]:
     return {name: x509.load_pem_x509_certificate(one.certificate).serial_number for name, one in made.pairs.items()}
 
 
-def trusts(made: AuditCertificates, pair: AuditPair) -> bool:
+def trusts(made: ShootCertificates, pair: ShootPair) -> bool:
     """Reports whether a side that has the bundle of `made` accepts a certificate."""
     certificate = x509.load_pem_x509_certificate(pair.certificate)
     for one in x509.load_pem_x509_certificates(made.bundle):
@@ -56,7 +56,7 @@ def test_a_certificate_is_renewed_sixty_days_before_its_end_by_the_same_authorit
     made = certificates(START)
     later = certificates(START + LIFE - RENEW + DAY, made)
     assert later.authorities == made.authorities
-    assert later.chain_key == made.chain_key
+    assert later.keys == made.keys
     assert all(later.pairs[name] != made.pairs[name] for name in made.pairs)
     assert all(trusts(made, pair) for pair in later.pairs.values())
 
@@ -104,12 +104,12 @@ def test_a_secret_that_was_damaged_is_made_again(data: dict[str, str]) -> None:
     made = certificates(START, read_certificates(data))
     assert set(made.pairs) == {"server", "client"}
     assert all(trusts(made, pair) for pair in made.pairs.values())
-    assert len(made.chain_key.reveal()) == 64
+    assert len(made.keys["chain.key"].reveal()) == 64
 
 
 def test_a_key_that_is_not_that_of_its_certificate_is_replaced() -> None:
     made, other = certificates(START), certificates(START)
-    mixed = AuditPair(made.pair("server").certificate, other.pair("server").key)
+    mixed = ShootPair(made.pair("server").certificate, other.pair("server").key)
     found = certificates(START, msgspec.structs.replace(made, pairs={**made.pairs, "server": mixed}))
     assert found.pair("server") not in (mixed, made.pair("server"))
     assert found.pair("client") == made.pair("client")
@@ -138,5 +138,5 @@ def test_both_sides_make_a_tls_connection() -> None:
 def test_keys_do_not_print() -> None:
     made = certificates(START)
     assert "PRIVATE" not in repr(made)
-    assert made.chain_key.reveal() not in repr(made)
-    assert isinstance(made.chain_key, Secret)
+    assert made.keys["chain.key"].reveal() not in repr(made)
+    assert isinstance(made.keys["chain.key"], Secret)
