@@ -13,8 +13,10 @@ between begins it again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from typing import ClassVar, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Final
+
+import msgspec
 
 from hortus.domains.garden.extension import lifecycle, progress
 from hortus.domains.garden.extension.context import ExtensionContext
@@ -136,7 +138,7 @@ class GardenExtensionController(KindController[ExtensionContext]):
             return None
         context.rendered = rendered = await self.topic.render(context)
         if rendered is None:
-            _note(context, context.notes.managed_resources)
+            _note(context, context.notes.managed_resources, _reported(context))
             return None
         if rendered.pending is not None:
             return self._await(context, rendered.pending)
@@ -150,7 +152,7 @@ class GardenExtensionController(KindController[ExtensionContext]):
                 left.append(name)
             else:
                 await self._managed.remove(context.namespace, name, keep_objects=False)
-        _note(context, tuple(left))
+        _note(context, tuple(left), rendered.provider_status)
         context.set_status("state", rendered.state)
         return None
 
@@ -283,9 +285,23 @@ def _report(context: ExtensionContext, state: str, percent: int, description: st
     context.set_status("lastOperation", value)
 
 
-def _note(context: ExtensionContext, left: tuple[str, ...]) -> None:
+def _note(context: ExtensionContext, left: tuple[str, ...], reported: Mapping[str, Any]) -> None:
     context.left = left
-    context.set_status("providerStatus", {"dependencies": context.dependencies, "managedResources": list(left)})
+    notes = {"dependencies": context.dependencies, "managedResources": list(left)}
+    context.set_status("providerStatus", {**reported, **notes})
+
+
+class _RawStatus(msgspec.Struct, rename="camel"):
+    provider_status: dict[str, Any] | None = None
+
+
+class _RawExtension(msgspec.Struct):
+    status: _RawStatus = msgspec.field(default_factory=_RawStatus)
+
+
+def _reported(context: ExtensionContext) -> dict[str, Any]:
+    """The provider status as the last operation left it, with fields of the topic's own."""
+    return msgspec.convert(context.raw, _RawExtension).status.provider_status or {}
 
 
 async def _take_off(context: ExtensionContext) -> None:

@@ -92,6 +92,8 @@ class TopicObjects(msgspec.Struct, frozen=True, kw_only=True):
     """Objects of the Shoot."""
     state: dict[str, Any] | None = None
     """The state that moves along with the control plane."""
+    provider_status: dict[str, Any] = {}
+    """Fields of status.providerStatus that others read, as far as a contract has some."""
     conditions: tuple[TopicCondition, ...] = ()
     """Conditions next to that of the health."""
     pending: PendingWork | None = None
