@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import base64
+import tomllib
 from typing import Any
 
 import msgspec
+import pytest
 from tests.domains.garden.world import SeedWorld, shoot_document
 from tests.waiting import until
 
-from hortus.domains.garden.airgap.topic import AirGapTopic
+from hortus.domains.garden.airgap.topic import AirGapTopic, node_parts
+from hortus.domains.garden.kinds.seedcluster import GardenShoot
 from hortus.domains.garden.types import EXTENSIONS, MANAGED_RESOURCES
 from hortus.engine.serving import self_signed
 from hortus.kube import Resource, yaml
@@ -25,7 +28,10 @@ GATEWAY = {
 }
 NAMES = {"cidrs": ["198.51.100.53/32"], "ports": [53, 123], "protocol": "UDP", "reason": "names and time"}
 LARGE_ANSWERS = {"cidrs": ["198.51.100.53/32"], "ports": [53], "reason": "names"}
-WITH_SECRET = [{"name": "ca", "resourceRef": {"kind": "Secret", "name": "mirror-ca", "apiVersion": "v1"}}]
+WITH_SECRET = [
+    {"name": name, "resourceRef": {"kind": "Secret", "name": f"mirror-{name}", "apiVersion": "v1"}}
+    for name in ("ca", "user")
+]
 MIRROR = {"mirror": "https://198.51.100.9", "caBundleSecretReferenceName": "ca"}
 MIRROR_ENTRY = {"cidrs": ["198.51.100.9/32"], "ports": [443], "reason": "the mirror"}
 
@@ -136,3 +142,42 @@ async def test_a_configuration_that_admission_would_refuse_is_not_rendered(seed:
         assert found["status"]["lastError"]["codes"] == ["ERR_CONFIGURATION_PROBLEM"]
         assert "spec.providerConfig.allow[0].cidrs: Required value" in found["status"]["lastError"]["description"]
         assert await seed.get(MANAGED_RESOURCES, "airgap-shoot", TID) is None
+
+
+@pytest.mark.parametrize("strict", [True, False])
+async def test_the_user_of_a_mirror_is_in_a_secret_that_nodes_read(seed: SeedWorld, strict: bool) -> None:
+    await seed.add_shoot(shoot_document(resources=WITH_SECRET))
+    await seed.create(SECRETS, "ref-mirror-user", TID, stringData={"username": "anna", "password": "c4n4ry"})
+    registry = {"mirror": "https://198.51.100.9/all", "secretReferenceName": "user", "strict": strict}
+    config = {"allow": [MIRROR_ENTRY], "registry": registry}
+    async with seed.running(AirGapTopic):
+        await seed.add_extension(TID, "airgap", config)
+        found = await seed.operated(TID, "airgap")
+        made = await seed.there(SECRETS, "hortus-airgap-hosts", TID)
+        hosts = tomllib.loads(base64.b64decode(made["data"]["hosts.toml"]).decode())
+        place = hosts if strict else hosts["host"]["https://198.51.100.9/v2/all"]
+        assert place["header"] == {"authorization": f"Basic {base64.b64encode(b'anna:c4n4ry').decode()}"}
+        shown = str(found) + str(await objects(seed))
+        assert "c4n4ry" not in shown
+        assert "Basic" not in shown
+        shoot = msgspec.convert(shoot_document(resources=WITH_SECRET), GardenShoot)
+        file = node_parts(shoot, config).files[-1]
+        assert (file.secret, file.key, file.mode) == ("hortus-airgap-hosts", "hosts.toml", 0o600)
+        await seed.configure(TID, "airgap", {"allow": [MIRROR_ENTRY], "registry": {"mirror": "https://198.51.100.9"}})
+        await seed.operated(TID, "airgap", kind="Reconcile")
+        await seed.gone(SECRETS, "hortus-airgap-hosts", TID)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"username": "a"}, {"username": "a:b", "password": "c4n4ry"}, {"username": "a", "password": "c4n4ry", "more": ""}],
+)
+async def test_a_user_that_no_mirror_can_have_is_refused(seed: SeedWorld, values: dict[str, str]) -> None:
+    await seed.add_shoot(shoot_document(resources=WITH_SECRET))
+    await seed.create(SECRETS, "ref-mirror-user", TID, stringData=values)
+    registry = {"mirror": "https://198.51.100.9", "secretReferenceName": "user"}
+    async with seed.running(AirGapTopic):
+        await seed.add_extension(TID, "airgap", {"allow": [MIRROR_ENTRY], "registry": registry})
+        error = (await seed.operated(TID, "airgap", "Error"))["status"]["lastError"]
+        assert "Secret user must have username and password alone" in error["description"]
+        assert "c4n4ry" not in error["description"]

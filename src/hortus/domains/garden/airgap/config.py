@@ -64,6 +64,8 @@ class MirrorRegistry(msgspec.Struct, frozen=True, kw_only=True):
     """Its address, perhaps with a path; empty for none."""
     bundle: str = ""
     """Name in spec.resources of the Secret with its authorities."""
+    secret: str = ""
+    """Name in spec.resources of the Secret with the user for Basic authentication."""
     strict: bool = True
     """True where nothing may be pulled from elsewhere."""
 
@@ -127,6 +129,7 @@ class _WrittenEntry(msgspec.Struct):
 class _WrittenRegistry(msgspec.Struct, rename="camel"):
     mirror: Any = None
     ca_bundle_secret_reference_name: Any = None
+    secret_reference_name: Any = None
     strict: Any = None
 
 
@@ -184,6 +187,7 @@ class _Reader(FieldReader):
         return MirrorRegistry(
             mirror=self.address(written.mirror, f"{path}.mirror"),
             bundle=self.text(written.ca_bundle_secret_reference_name, bundle),
+            secret=self.text(written.secret_reference_name, f"{path}.secretReferenceName"),
             strict=self.flag(written.strict, f"{path}.strict", default=True),
         )
 

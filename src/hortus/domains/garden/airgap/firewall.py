@@ -6,12 +6,14 @@ with a counter: Audit lets through what it counts, Enforce refuses it at once in
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from hortus.domains.garden.airgap.config import AirGap, AllowedDestination, Cidr, MirrorRegistry
 from hortus.domains.garden.airgap.names import RULES
 from hortus.kube.objects import Object
+from hortus.kube.secret import Secret
 
 TABLE: Final = "hortus_airgap"
 _LOG: Final = "hortus-airgap "
@@ -89,12 +91,12 @@ def _blocks(cidrs: Iterable[Cidr]) -> list[dict[str, Any]]:
     return [{"ipBlock": {"cidr": str(one)}} for one in cidrs]
 
 
-def containerd_hosts(gap: AirGap, *, bundle: str = "") -> str:
+def containerd_hosts(gap: AirGap, *, bundle: str = "", user: Secret | None = None) -> str:
     """The text of `_default/hosts.toml`, which holds for every registry; empty without a mirror.
 
     A strict mirror is the `server` itself, so that containerd has nowhere else to go. Next to a `[host]` table it would
-    go on to the registry of the image. `bundle` is the path of the mirror's authorities on a node. Format: containerd,
-    docs/hosts.md.
+    go on to the registry of the image. `bundle` is the path of the mirror's authorities on a node, `user` the name and
+    the password for Basic authentication. Format: containerd, docs/hosts.md.
     """
     registry = gap.registry
     if not registry.mirror:
@@ -106,6 +108,9 @@ def containerd_hosts(gap: AirGap, *, bundle: str = "") -> str:
         lines.append("override_path = true")
     if bundle:
         lines.append(f'ca = "{bundle}"')
+    if user is not None:
+        encoded = base64.b64encode(user.reveal().encode()).decode()
+        lines += ["[header]" if registry.strict else f'[host."{address}".header]', f'authorization = "Basic {encoded}"']
     return "\n".join(lines) + "\n"
 
 

@@ -9,7 +9,7 @@ from hortus.engine.rbac import Permission
 from hortus.kube.objects import Resource
 
 AIRGAP: Final = "airgap"
-FACTS: Final = ExtensionFacts(type=AIRGAP, shoot_resource="airgap-shoot", webhooks=True)
+FACTS: Final = ExtensionFacts(type=AIRGAP, seed_resource="airgap-seed", shoot_resource="airgap-shoot", webhooks=True)
 API_VERSION: Final = "airgap.garden.hortus.dev/v1alpha1"
 KIND: Final = "AirGapConfig"
 
@@ -21,6 +21,9 @@ RULES: Final = "hortus-airgap"
 RULES_NAMESPACE: Final = "kube-system"
 FIREWALL_FILE: Final = "airgap.nft"
 HOSTS_FILE: Final = "hosts.toml"
+HOSTS_SECRET: Final = "hortus-airgap-hosts"  # noqa: S105 - the name of an object
+"""Secret in the seed with the hosts of containerd, where they have credentials."""
+USER_KEYS: Final = ("username", "password")
 BUNDLE_KEY: Final = "bundle.crt"
 """The only key of a Secret with the authorities of a registry, as the mirror extension of Gardener has it."""
 
@@ -31,5 +34,5 @@ VPN_PORT: Final = 8132
 DNS_PORT: Final = 53
 NTP_PORT: Final = 123
 
-PERMISSIONS: Final = (Permission("", (SECRETS.plural,), ("get",), "reads the authorities of a registry"),)
+PERMISSIONS: Final = (Permission("", (SECRETS.plural,), ("get",), "reads authorities and credentials of a registry"),)
 """On the seed, beyond those of the frame."""

@@ -1,7 +1,7 @@
 """The air gap of one Shoot: NetworkPolicies, and the files of its nodes in a ConfigMap.
 
-Reads: the Secret with the authorities of the mirror. Writes nothing itself: the frame hands the objects to
-gardener-resource-manager.
+Reads: the Secrets with the authorities of the mirror and with its user. Writes nothing itself: the frame hands the
+objects to gardener-resource-manager.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ from hortus.domains.garden.airgap.names import (
     FACTS,
     FIREWALL_FILE,
     HOSTS_FILE,
+    HOSTS_SECRET,
     RULES,
     RULES_NAMESPACE,
     SECRETS,
+    USER_KEYS,
 )
 from hortus.domains.garden.airgap.networks import inside_networks
 from hortus.domains.garden.extension.composition import SeedView
 from hortus.domains.garden.extension.context import ExtensionContext
-from hortus.domains.garden.extension.nodes import NodeFile, NodeParts, NodeUnit, node_webhook
+from hortus.domains.garden.extension.nodes import PRIVATE, NodeFile, NodeParts, NodeUnit, node_webhook
 from hortus.domains.garden.extension.references import referenced
 from hortus.domains.garden.extension.topic import (
     ConfigFindings,
@@ -45,12 +47,14 @@ from hortus.domains.garden.kinds.seedcluster import GardenShoot
 from hortus.engine import NEVER, Actor, StepError
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object
+from hortus.kube.secret import Secret
 from hortus.schema import FieldError
 from hortus.schema.problems import required
 
 COVERED: Final = "DestinationsAllowed"
 """The condition that reports whether the allow-list has all that nodes need."""
 BUNDLE_FILE: Final = "/etc/containerd/certs.d/_default/ca.crt"
+_REGISTRY: Final = "spec.providerConfig.registry"
 HOSTS_PATH: Final = "/etc/containerd/certs.d/_default/hosts.toml"
 RULES_PATH: Final = "/etc/hortus/airgap.nft"
 UNIT: Final = "hortus-airgap.service"
@@ -82,10 +86,11 @@ class AirGapReviewer(ConfigReviewer):
         if found.gap.is_enforced and not networks.has_nodes and not networks.errors:
             problem = f"{ENFORCE} needs the network of the nodes, which else could not call each other"
             errors.append(required("spec.networking.nodes", problem))
-        if name := found.gap.registry.bundle:
-            path = f"{review.path}.registry.caBundleSecretReferenceName"
-            copy = referenced(review.shoot, name, kind="Secret", path=path)
-            errors += [copy] if isinstance(copy, FieldError) else []
+        registry = found.gap.registry
+        for name, field in ((registry.bundle, "caBundleSecretReferenceName"), (registry.secret, "secretReferenceName")):
+            if name:
+                copy = referenced(review.shoot, name, kind="Secret", path=f"{review.path}.registry.{field}")
+                errors += [copy] if isinstance(copy, FieldError) else []
         if not errors:
             missing = lacking(endpoints_of(review.shoot, found.gap))
             warnings += [
@@ -109,7 +114,7 @@ class AirGapTopic(AirGapReviewer, ExtensionTopic):
 
     async def render(self, context: ExtensionContext) -> TopicObjects | None:
         gap = read_config(context.config, "spec.providerConfig").gap
-        bundle = await _bundle(context, gap)
+        bundle, user = await _bundle(context, gap), await _user(context, gap)
         networks = inside_networks(context.shoot).cidrs
         policies = network_policies(gap, inside=networks) if gap.is_enforced else []
         files = {
@@ -124,7 +129,8 @@ class AirGapTopic(AirGapReviewer, ExtensionTopic):
             "metadata": {"name": RULES, "namespace": RULES_NAMESPACE},
             "data": {name: text for name, text in files.items() if text},
         }
-        return TopicObjects(shoot=(config_map, *policies), conditions=(_covered(context.shoot, gap),))
+        seed = (_hosts(context.namespace, gap, bundle, user),) if user is not None else ()
+        return TopicObjects(seed=seed, shoot=(config_map, *policies), conditions=(_covered(context.shoot, gap),))
 
 
 def node_parts(shoot: GardenShoot, config: Any) -> NodeParts:
@@ -134,7 +140,9 @@ def node_parts(shoot: GardenShoot, config: Any) -> NodeParts:
     files = [NodeFile(path=RULES_PATH, text=firewall_rules(gap, inside=inside_networks(shoot).cidrs))]
     if copy:
         files.append(NodeFile(path=BUNDLE_FILE, secret=str(copy), key=BUNDLE_KEY))
-    if hosts := containerd_hosts(gap, bundle=BUNDLE_FILE if copy else ""):
+    if gap.registry.secret:
+        files.append(NodeFile(path=HOSTS_PATH, secret=HOSTS_SECRET, key=HOSTS_FILE, mode=PRIVATE))
+    elif hosts := containerd_hosts(gap, bundle=BUNDLE_FILE if copy else ""):
         files.append(NodeFile(path=HOSTS_PATH, text=hosts))
     return NodeParts(files=tuple(files), units=(NodeUnit(name=UNIT, text=UNIT_TEXT, files=(RULES_PATH,)),))
 
@@ -151,20 +159,55 @@ class _SecretBody(msgspec.Struct):
     data: dict[str, str] = {}
 
 
-async def _bundle(context: ExtensionContext, gap: AirGap) -> str:
-    """The certificates of the mirror's authorities; empty for none. Raises StepError."""
-    name = gap.registry.bundle
-    if not name:
-        return ""
-    path = "spec.providerConfig.registry.caBundleSecretReferenceName"
+async def _data(context: ExtensionContext, name: str, path: str, *, reason: str) -> dict[str, str]:
+    """The data of the Secret that the field at `path` names. Raises StepError, KubeError."""
     copy = referenced(context.shoot, name, kind="Secret", path=path)
     assert isinstance(copy, str), "the configuration was judged before"
     try:
         found = await context.seed.get(SECRETS, copy, context.namespace)
     except NotFound:
         problem = f"{path}: Secret {context.namespace}/{copy} does not exist: gardenlet copies it from the garden"
-        raise StepError(problem, reason="BundleMissing", actor=Actor.PROVIDER) from None
-    data = msgspec.convert(found, _SecretBody).data
+        raise StepError(problem, reason=reason, actor=Actor.PROVIDER) from None
+    return msgspec.convert(found, _SecretBody).data
+
+
+async def _user(context: ExtensionContext, gap: AirGap) -> Secret | None:
+    """The name and the password for the mirror, with a colon between; None for none. Raises StepError, KubeError."""
+    name = gap.registry.secret
+    if not name:
+        return None
+    path = f"{_REGISTRY}.secretReferenceName"
+    data = await _data(context, name, path, reason="CredentialsMissing")
+    try:
+        user, password = (base64.b64decode(data.get(key, ""), validate=True).decode() for key in USER_KEYS)
+        whole = data.keys() == set(USER_KEYS) and bool(user and password) and ":" not in user
+    except (binascii.Error, ValueError):
+        whole, user, password = False, "", ""
+    if not whole:
+        problem = f"{path}: Secret {name} must have username and password alone, and no colon in the username"
+        raise StepError(problem, reason="CredentialsInvalid", actor=Actor.USER, after=NEVER)
+    return Secret(f"{user}:{password}")
+
+
+def _hosts(namespace: str, gap: AirGap, bundle: str, user: Secret) -> Object:
+    """The Secret from which nodes get the hosts of containerd."""
+    text = containerd_hosts(gap, bundle=BUNDLE_FILE if bundle else "", user=user)
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": HOSTS_SECRET, "namespace": namespace},
+        "type": "Opaque",
+        "data": {HOSTS_FILE: base64.b64encode(text.encode()).decode()},
+    }
+
+
+async def _bundle(context: ExtensionContext, gap: AirGap) -> str:
+    """The certificates of the mirror's authorities; empty for none. Raises StepError."""
+    name = gap.registry.bundle
+    if not name:
+        return ""
+    path = f"{_REGISTRY}.caBundleSecretReferenceName"
+    data = await _data(context, name, path, reason="BundleMissing")
     try:
         text = base64.b64decode(data.get(BUNDLE_KEY, ""), validate=True)
         x509.load_pem_x509_certificates(text)

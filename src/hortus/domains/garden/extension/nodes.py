@@ -22,6 +22,8 @@ from hortus.kube.objects import Object, Resource
 OPERATING_SYSTEM_CONFIGS: Final = Resource(EXTENSIONS_GROUP, VERSION, "operatingsystemconfigs", "OperatingSystemConfig")
 RECONCILE: Final = "reconcile"
 _READABLE: Final = 0o644
+PRIVATE: Final = 0o600
+"""Mode of a file with credentials."""
 
 
 class NodeFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,11 +33,12 @@ class NodeFile(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     secret: str = ""
     key: str = ""
+    mode: int = _READABLE
 
     def entry(self) -> Object:
         """The entry of spec.files."""
         source = {"secretRef": {"name": self.secret, "dataKey": self.key}} if self.secret else _inline(self.text)
-        return {"path": self.path, "permissions": _READABLE, "content": source}
+        return {"path": self.path, "permissions": self.mode, "content": source}
 
 
 class NodeUnit(msgspec.Struct, frozen=True, kw_only=True):
