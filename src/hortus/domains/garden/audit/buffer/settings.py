@@ -172,7 +172,7 @@ class SinkPart(_Part, frozen=True):
     @property
     def kind(self) -> str:
         """The name of its kind. Raises BufferSettingsError where it has none, or two."""
-        names = ("stdout", "file", "http", "s3", "splunk", "loki", "syslog", "kafka")
+        names = ("file", "http", "s3", "splunk", "loki", "syslog", "kafka", "stdout")
         kinds = [name for name in names if getattr(self, name) is not None]
         if len(kinds) != 1:
             raise BufferSettingsError(f"sinks: {self.name} must have exactly one of {', '.join(names)}")
