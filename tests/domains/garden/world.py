@@ -246,6 +246,16 @@ class SeedWorld:
         return await until(lambda: self.get(resource, name, namespace))
 
 
+async def add_user(seed: SeedWorld, rules: list[Object], name: str = "extension") -> None:
+    """A user of the seed with these rules and no others."""
+    group = "rbac.authorization.k8s.io"
+    subject = {"kind": "User", "apiGroup": group, "name": name}
+    reference = {"apiGroup": group, "kind": "ClusterRole", "name": name}
+    await seed.create(Resource(group, "v1", "clusterroles", "ClusterRole", namespaced=False), name, rules=rules)
+    bindings = Resource(group, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
+    await seed.create(bindings, name, roleRef=reference, subjects=[subject])
+
+
 async def install(client: Client, crds: Iterable[Object]) -> None:
     """Install CRDs and return when they are served."""
     for crd in crds:

@@ -15,6 +15,7 @@ from tests.domains.garden.world import (
     GATEWAYS,
     ISTIO_LABELS,
     SeedWorld,
+    add_user,
     install,
     seed_document,
     shoot_document,
@@ -36,9 +37,6 @@ from hortus.kube import Resource, yaml
 from hortus.kube.objects import Object
 
 SERVICES = Resource("", "v1", "services", "Service")
-_RBAC = "rbac.authorization.k8s.io"
-CLUSTER_ROLES = Resource(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False)
-CLUSTER_ROLE_BINDINGS = Resource(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
 RULE = {"action": "ALLOW", "type": "remote_ip", "cidrs": ["203.0.113.0/24"]}
 TID = "shoot--bar--foo"
 
@@ -349,11 +347,7 @@ def test_a_shoot_without_workers_has_no_egress_addresses_to_watch() -> None:
 
 async def test_the_permissions_of_the_chart_are_enough(seed: SeedWorld) -> None:
     """A denied request would be reported as an error of the operation."""
-    rules = policy_rules(permissions([TOPIC]))
-    subject = {"kind": "User", "apiGroup": _RBAC, "name": "extension"}
-    reference = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": "extension"}
-    await seed.create(CLUSTER_ROLES, "extension", rules=rules)
-    await seed.create(CLUSTER_ROLE_BINDINGS, "extension", roleRef=reference, subjects=[subject])
+    await add_user(seed, policy_rules(permissions([TOPIC])))
     await prepared(seed, "198.51.100.1/32")
     load_balancer = {"loadBalancer": {"ingress": [{"ip": "192.0.2.9", "ipMode": "Proxy"}]}}
     ports = {"type": "LoadBalancer", "ports": [{"port": 443}]}

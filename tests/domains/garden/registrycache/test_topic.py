@@ -11,15 +11,18 @@ from typing import Any
 import pytest
 from cryptography import x509
 from tests.domains.garden.registrycache.test_config import RESOURCES, caches
-from tests.domains.garden.world import SeedWorld, shoot_document
+from tests.domains.garden.world import SeedWorld, add_user, shoot_document
 from tests.waiting import until
 
 from hortus.domains.garden.extension.composition import SeedView
 from hortus.domains.garden.extension.topic import ExtensionTopic
+from hortus.domains.garden.rbac import permissions
+from hortus.domains.garden.registrycache import TOPIC
 from hortus.domains.garden.registrycache.config import read_caches
 from hortus.domains.garden.registrycache.names import CERTIFICATES, SECRETS, SERVICES
 from hortus.domains.garden.registrycache.topic import CacheEndpoint, CacheStatus, CacheTopic, node_parts
 from hortus.domains.garden.types import EXTENSIONS, MANAGED_RESOURCES
+from hortus.engine.rbac import policy_rules
 from hortus.engine.remote import RemoteSettings
 from hortus.engine.serving import ReviewRequest
 from hortus.kube import Client, Resource, yaml
@@ -73,11 +76,11 @@ async def shoot(seed: SeedWorld, server: TestServer) -> AsyncIterator[CachedShoo
 
 
 @asynccontextmanager
-async def running(seed: SeedWorld, *, resources: bool = True) -> AsyncIterator[ExtensionTopic]:
+async def running(seed: SeedWorld, *, resources: bool = True, user: str = "") -> AsyncIterator[ExtensionTopic]:
     def make(view: SeedView) -> CacheTopic:
         return CacheTopic("registry:3", view, RemoteSettings(deny=()))
 
-    async with seed.running(make, resources=resources) as (made,):
+    async with seed.running(make, resources=resources, user=user) as (made,):
         yield made
 
 
@@ -272,3 +275,15 @@ def test_a_cache_that_is_reported_no_more_leaves_nodes() -> None:
     assert [one.upstream for one in parts.registries] == ["quay.io"]
     assert parts.files == ()
     assert parts.registries[0].hosts[0].authorities == ()
+
+
+async def test_the_permissions_of_the_chart_are_enough_for_caches(seed: SeedWorld, shoot: CachedShoot) -> None:
+    """A denied request would be reported as an error of the operation."""
+    await add_user(seed, policy_rules(permissions([TOPIC])))
+    values = {"username": "anna", "password": "x"}
+    await seed.create(SECRETS, "ref-user-object", shoot.id, stringData=values, immutable=True)
+    async with running(seed, user="extension"):
+        await seed.add_extension(shoot.id, TYPE, caches({"upstream": "quay.io", "secretReferenceName": "user"}))
+        await seed.operated(shoot.id, TYPE, kind="Create")
+        await seed.client.delete(EXTENSIONS, TYPE, shoot.id)
+        await seed.gone(EXTENSIONS, TYPE, shoot.id)

@@ -21,11 +21,12 @@ from tests.domains.garden.audit.extension.audited import (
     decoded,
     of_resource,
 )
-from tests.domains.garden.world import DEPLOYMENTS, NAMESPACES, SeedWorld
+from tests.domains.garden.world import DEPLOYMENTS, NAMESPACES, SeedWorld, add_user
 from tests.waiting import until
 
 from hortus.cli.flags import FLAGS
 from hortus.domains import free_port
+from hortus.domains.garden.audit import TOPIC
 from hortus.domains.garden.audit.names import CERTIFICATES, CONFIG_MAPS, VOLUME_CLAIMS
 from hortus.domains.garden.audit.names import SECRETS as SECRET_RESOURCE
 from hortus.domains.garden.audit.plan import AuditBackends, LogBackend, S3Backend
@@ -40,9 +41,11 @@ from hortus.domains.garden.extension.webhooks import (
     namespace_labels,
     placed,
 )
+from hortus.domains.garden.rbac import permissions
 from hortus.domains.garden.types import EXTENSIONS, MANAGED_RESOURCES
 from hortus.engine import Manager
 from hortus.engine.flags import FlagSet
+from hortus.engine.rbac import policy_rules
 from hortus.kube import Client
 from hortus.kube.errors import ApiError, NotFound
 from hortus.kube.objects import Object
@@ -370,3 +373,18 @@ async def test_a_kube_apiserver_with_a_wrong_configuration_is_refused(seed: Seed
     async with served(seed, tmp_path):
         problem = "spec.extensions[0].providerConfig.backends.splunk.secretResourceName: Invalid value"
         await until(lambda: _refused(seed, problem))
+
+
+async def test_the_permissions_of_the_chart_are_enough_for_audit(seed: SeedWorld) -> None:
+    """A denied request would be reported as an error of the operation."""
+    await add_user(seed, policy_rules(permissions([TOPIC])))
+    await prepared(seed)
+    settings = msgspec.structs.replace(SETTINGS, allow_custom=True)
+    async with seed.running(audit(settings), user="extension"):
+        await seed.add_extension(TID, "audit", audit_config("splunk", "customForwarding", "clusterForwarding"))
+        await seed.operated(TID, "audit", kind="Create")
+        await seed.configure(TID, "audit", audit_config("log"))
+        changed = await seed.operated(TID, "audit", kind="Reconcile")
+        assert "lastError" not in changed["status"]
+        await seed.client.delete(EXTENSIONS, "audit", TID)
+        await seed.gone(EXTENSIONS, "audit", TID)
