@@ -5,9 +5,8 @@ An answer is untrusted: its length, its form and the names in it are checked bef
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import aiohttp
 import msgspec
 import orjson
 from yarl import URL
@@ -17,6 +16,10 @@ from hortus.kube.errors import ApiError, Garbage, ResponseTooLarge, from_status
 from hortus.kube.objects import Object, Resource, is_object, shaped
 from hortus.kube.retries import LONGEST_WISH, retry_after
 from hortus.kube.transport import Answer, ConnectionSettings
+
+if TYPE_CHECKING:
+    # Programs with a transport of their own do without the library.
+    import aiohttp
 
 _GRAIN = 256 << 10
 """Bytes of an answer that are counted at once where memory is shared; shorter answers are not counted."""

@@ -10,16 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
-from typing import Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 import orjson
 
 from hortus.kube.access import Access
 from hortus.kube.answers import ObjectList, check_identity, decoded, decoded_page
 from hortus.kube.clock import Clock
-from hortus.kube.connection import Connection
 from hortus.kube.errors import Gone, ResponseTooLarge
-from hortus.kube.metrics import RequestObserver
 from hortus.kube.objects import Object, Resource
 from hortus.kube.ratelimit import RateLimiter
 from hortus.kube.requests import (
@@ -37,6 +35,9 @@ from hortus.kube.requests import (
 )
 from hortus.kube.transport import JSON, Answer, CallOptions, ConnectionSettings, Transport
 from hortus.kube.watch import Watch
+
+if TYPE_CHECKING:
+    from hortus.kube.metrics import RequestObserver
 
 _METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
@@ -57,6 +58,9 @@ class Client:
         limiter: RateLimiter | None = None,
     ) -> None:
         """`limiter` may be shared by several clients; without one `settings.qps` makes its own."""
+        # Programs that bring a transport of their own (`over`) do without aiohttp.
+        from hortus.kube.connection import Connection
+
         self._connection: Transport = Connection(
             access, settings=settings, clock=clock, observer=observer, limiter=limiter
         )
@@ -124,6 +128,8 @@ class Client:
         """Shut every socket at once, so that no request that is still buffered is sent; may be called in a signal
         handler. Calls and watches in flight fail, new ones open new connections. A transport that was handed in is cut
         by its owner."""
+        from hortus.kube.connection import Connection
+
         if isinstance(self._connection, Connection):
             self._connection.cut()
 
