@@ -1,0 +1,302 @@
+"""The way from one configuration to the next: pure functions from two configurations to a list of steps.
+
+A `ChangeSet` is what the node still has to do. It is written to disk before the first step and again after each one, so
+that a killed agent goes on with the rest. Steps name paths and units only; contents come from the configuration with
+the same checksum. The order of the phases is that of Gardener's node agent.
+
+A unit is restarted when something that its process has read is another one: its content, a drop-in, a file of
+`filePaths`, or its wish to run. An equal configuration that is written in another order restarts nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal
+
+import msgspec
+
+from hortus.nodeagent.osc import CriConfig, OperatingSystemConfig, OscDropIn, OscUnit, RegistryUpstream, with_drop_in
+
+AGENT_UNIT = "gardener-node-agent.service"
+CONTAINERD_UNIT = "containerd.service"
+KUBELET_UNIT = "kubelet.service"
+RUNTIMES = "/var/bin/containerruntimes"
+CONTAINERD_DROP_IN = OscDropIn(
+    name="30-env_config.conf", content=f'[Service]\nEnvironment="PATH={RUNTIMES}:/sbin:/bin:/usr/sbin:/usr/bin"\n'
+)
+Verb = Literal["restart", "stop"]
+
+
+class NodeStep(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, tag_field="step"):
+    """One thing to do on the node. Doing it twice is the same as doing it once."""
+
+
+class PatchContainerd(NodeStep, frozen=True, tag="containerdConfig"):
+    pass
+
+
+class WriteFile(NodeStep, frozen=True, tag="file"):
+    path: str
+
+
+class WriteRegistry(NodeStep, frozen=True, tag="registry"):
+    """With a probe, the file is written once all hosts answer, while other steps go on."""
+
+    upstream: str
+    probe: bool = False
+
+
+class CopyFromImage(NodeStep, frozen=True, tag="imageFile"):
+    path: str
+
+
+class WriteUnit(NodeStep, frozen=True, tag="unit"):
+    name: str
+    removed_drop_ins: tuple[str, ...] = ()
+    removed_content: bool = False
+    """True for a unit whose file was ours, and that is one of the system with drop-ins of ours now."""
+
+
+class RemoveUnit(NodeStep, frozen=True, tag="removedUnit"):
+    name: str
+    ours: bool = True
+    """False for a unit of the system that had drop-ins of ours only: it goes on without them."""
+    drop_ins: tuple[str, ...] = ()
+
+
+class ReloadUnits(NodeStep, frozen=True, tag="daemonReload"):
+    pass
+
+
+class RestartAgent(NodeStep, frozen=True, tag="restartAgent"):
+    since: str = ""
+    """The invocation of the agent at which this step was recorded."""
+
+
+class CommandUnit(NodeStep, frozen=True, tag="unitCommand"):
+    name: str
+    verb: Verb
+    since: str = ""
+    """The unit's invocation before the command. systemd gives another one at each start, so a unit that has another
+    one now was restarted, whether or not this process knows."""
+
+
+class AwaitRegistries(NodeStep, frozen=True, tag="awaitRegistries"):
+    pass
+
+
+class RemoveRegistry(NodeStep, frozen=True, tag="removedRegistry"):
+    upstream: str
+
+
+class RemoveFile(NodeStep, frozen=True, tag="removedFile"):
+    path: str
+
+
+AnyStep = (
+    PatchContainerd
+    | WriteFile
+    | WriteRegistry
+    | CopyFromImage
+    | WriteUnit
+    | RemoveUnit
+    | ReloadUnits
+    | RestartAgent
+    | CommandUnit
+    | AwaitRegistries
+    | RemoveRegistry
+    | RemoveFile
+)
+
+
+class ChangeSet(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The steps that remain of the configuration with this checksum."""
+
+    checksum: str
+    steps: tuple[AnyStep, ...] = ()
+
+    def without(self, step: AnyStep) -> ChangeSet:
+        return msgspec.structs.replace(self, steps=tuple(each for each in self.steps if each is not step))
+
+    def replaced(self, old: AnyStep, new: AnyStep) -> ChangeSet:
+        return msgspec.structs.replace(self, steps=tuple(new if each is old else each for each in self.steps))
+
+
+class UnitDifference(msgspec.Struct, frozen=True):
+    """The difference of one unit that is wanted."""
+
+    name: str
+    verb: Verb | None
+    """None for a unit whose process has read nothing that changed."""
+    removed_drop_ins: tuple[str, ...] = ()
+    removed_content: bool = False
+
+
+class Differences(msgspec.Struct, frozen=True):
+    """The differences of two configurations for one host."""
+
+    files: tuple[str, ...] = ()
+    removed_files: tuple[str, ...] = ()
+    units: tuple[UnitDifference, ...] = ()
+    removed_units: tuple[OscUnit, ...] = ()
+    containerd: bool = False
+    registries: tuple[str, ...] = ()
+    """New and changed ones."""
+    removed_registries: tuple[str, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        return self == Differences()
+
+
+def units_of(osc: OperatingSystemConfig) -> dict[str, OscUnit]:
+    """The units of a node: those of the configuration, and the drop-in of containerd where the node configures it."""
+    units = osc.merged_units()
+    if _containerd(osc) is None:
+        return units
+    return with_drop_in(units, CONTAINERD_UNIT, CONTAINERD_DROP_IN)
+
+
+def differences(old: OperatingSystemConfig | None, new: OperatingSystemConfig, *, hostname: str) -> Differences:
+    """The differences between the configuration that the node has and the one it should have."""
+    before = old or OperatingSystemConfig()
+    files_before, files = before.files_for(hostname), new.files_for(hostname)
+    changed = tuple(path for path, file in files.items() if files_before.get(path) != file)
+    units_before, units = units_of(before), units_of(new)
+    registries_before, registries = registries_of(before), registries_of(new)
+    return Differences(
+        files=changed,
+        removed_files=tuple(path for path in files_before if path not in files),
+        units=tuple(_unit_differences(units_before, units, set(changed))),
+        removed_units=tuple(unit for name, unit in units_before.items() if name not in units),
+        containerd=_containerd_changed(before.spec.cri_config, new.spec.cri_config),
+        registries=tuple(name for name, each in registries.items() if registries_before.get(name) != each),
+        removed_registries=tuple(name for name in registries_before if name not in registries),
+    )
+
+
+def _unit_differences(
+    before: Mapping[str, OscUnit], units: Mapping[str, OscUnit], changed_files: set[str]
+) -> Iterator[UnitDifference]:
+    for name, unit in units.items():
+        old = before.get(name)
+        reread = not changed_files.isdisjoint(unit.file_paths)
+        if old == unit and not reread:
+            continue
+        removed = tuple(each for each in (old.by_name if old else ()) if each not in unit.by_name)
+        content_gone = bool(old and old.content and not unit.content)
+        yield UnitDifference(name, _verb(old, unit, reread=reread), removed, content_gone)
+
+
+def _verb(old: OscUnit | None, unit: OscUnit, *, reread: bool) -> Verb | None:
+    if not unit.runs:
+        return "stop" if old is None or old.runs else None
+    if old is None or reread or not old.runs:
+        return "restart"
+    same = (old.content or "") == (unit.content or "") and old.by_name == unit.by_name
+    return None if same and set(old.file_paths) == set(unit.file_paths) else "restart"
+
+
+def _containerd(osc: OperatingSystemConfig) -> CriConfig | None:
+    cri = osc.spec.cri_config
+    return cri if cri is not None and cri.containerd is not None else None
+
+
+def _containerd_changed(old: CriConfig | None, new: CriConfig | None) -> bool:
+    if new is None or new.containerd is None:
+        return False
+    if old is None or old.containerd is None:
+        return True
+    before, after = old.containerd, new.containerd
+    return (before.sandbox_image, before.plugins, old.cgroup_driver) != (
+        after.sandbox_image,
+        after.plugins,
+        new.cgroup_driver,
+    )
+
+
+def registries_of(osc: OperatingSystemConfig) -> dict[str, RegistryUpstream]:
+    cri = _containerd(osc)
+    return {each.upstream: each for each in cri.containerd.registries} if cri and cri.containerd else {}
+
+
+def plan_steps(found: Differences, new: OperatingSystemConfig, *, hostname: str) -> tuple[AnyStep, ...]:
+    """The steps for these differences, in the order in which they are done."""
+    return tuple(_steps(found, new, hostname))
+
+
+def _steps(found: Differences, new: OperatingSystemConfig, hostname: str) -> Iterator[AnyStep]:
+    files, registries = new.files_for(hostname), registries_of(new)
+    if _containerd(new) is not None:
+        yield PatchContainerd()
+    from_images = [path for path in found.files if files[path].content.image_ref is not None]
+    yield from (WriteFile(path) for path in found.files if path not in from_images)
+    # Those without a probe are written each time, as Gardener's agent does: it costs a comparison.
+    plain = [name for name, each in registries.items() if not each.readiness_probe]
+    probed = [name for name in found.registries if name not in plain]
+    yield from (WriteRegistry(name) for name in plain)
+    yield from (WriteRegistry(name, probe=True) for name in probed)
+    yield from (CopyFromImage(path) for path in from_images)
+    yield from (WriteUnit(each.name, each.removed_drop_ins, each.removed_content) for each in found.units)
+    yield from (RemoveUnit(each.name, bool(each.content), tuple(each.by_name)) for each in found.removed_units)
+    yield ReloadUnits()
+    verbs = _verbs(found)
+    if verbs.pop(AGENT_UNIT, None):
+        yield RestartAgent()
+    yield from (CommandUnit(name, verb) for name, verb in verbs.items())
+    if probed:
+        yield AwaitRegistries()
+    yield from (RemoveRegistry(name) for name in found.removed_registries)
+    yield from (RemoveFile(path) for path in found.removed_files)
+
+
+def _verbs(found: Differences) -> dict[str, Verb]:
+    verbs: dict[str, Verb] = {each.name: each.verb for each in found.units if each.verb}
+    if found.containerd:
+        verbs.setdefault(CONTAINERD_UNIT, "restart")
+    # A unit of the system that loses its drop-ins has to read its own file again.
+    verbs.update({each.name: "restart" for each in found.removed_units if not each.content})
+    return verbs
+
+
+def waves(names: Iterable[str], units: Mapping[str, OscUnit]) -> list[list[str]]:
+    """The units in the order that their own `After=` and `Before=` ask for: those of one wave may go together.
+
+    A circle of units is one wave; systemd breaks it as it likes.
+    """
+    left = list(dict.fromkeys(names))
+    earlier = _earlier(left, units)
+    found: list[list[str]] = []
+    while left:
+        wave = [name for name in left if earlier[name].isdisjoint(left)] or left
+        found.append(list(wave))
+        left = [name for name in left if name not in wave]
+    return found
+
+
+def _earlier(names: list[str], units: Mapping[str, OscUnit]) -> dict[str, set[str]]:
+    """The units that come before each of `names`."""
+    earlier: dict[str, set[str]] = {name: set() for name in names}
+    for name in names:
+        unit = units.get(name)
+        if unit is None:
+            continue
+        for key, other in _orders("\n".join([unit.content or "", *unit.by_name.values()])):
+            if other == name:
+                continue
+            if key == "After":
+                earlier[name].add(other)
+            elif other in earlier:
+                earlier[other].add(name)
+    return earlier
+
+
+def _orders(text: str) -> Iterator[tuple[str, str]]:
+    """The `After=` and `Before=` of a unit file; an empty value takes back those before it, as systemd does."""
+    held: dict[str, list[str]] = {"After": [], "Before": []}
+    for line in text.replace("\\\n", " ").splitlines():
+        key, equals, value = line.partition("=")
+        if equals and key.strip() in held:
+            held[key.strip()] = [*held[key.strip()], *value.split()] if value.strip() else []
+    for key, others in held.items():
+        yield from ((key, other) for other in others)
