@@ -66,7 +66,7 @@ async def test_jobs_that_fail_last_long_or_name_no_unit_differ(
     await systemd.reload()
     assert await systemd.restart("broken.service") == "failed"
     assert (await systemd.status(["broken.service"]))["broken.service"].active == "failed"
-    hasty = Systemd(systemd._address, patience=0.2)
+    hasty = Systemd(systemd.address, patience=0.2)
     assert await hasty.restart("slow.service") == "timeout"
     await hasty.close()
     assert (await systemd.status(["slow.service"]))["slow.service"].active == "activating"

@@ -14,7 +14,7 @@ from pathlib import Path
 import structlog
 
 from hortus.engine.events import EventRecorder
-from hortus.kube import Access, Client, Clock, ConnectionSettings, durations
+from hortus.kube import Access, Client, Clock, ConnectionSettings, SystemClock, durations
 from hortus.kube.errors import TransportError
 from hortus.nodeagent import identity
 from hortus.nodeagent.applying import AgentRestart, Node
@@ -70,7 +70,8 @@ class NodeAgent:
         self.transport = LeanTransport(
             access,
             settings=ConnectionSettings(qps=connection.qps, burst=connection.burst, user_agent=COMPONENT),
-            clock=clock,
+            # Retries follow the network's time, whatever clock the controllers have.
+            clock=SystemClock(),
         )
         self.client = Client.over(self.transport)
         self._disk = Disk(root, scratch=SCRATCH)

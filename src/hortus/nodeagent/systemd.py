@@ -36,7 +36,7 @@ class Systemd:
 
     def __init__(self, address: str = "", *, patience: float = JOB_PATIENCE) -> None:
         """`address` is that of a bus; empty for the system's."""
-        self._address = address
+        self.address = address
         self._patience = patience
         self._bus: MessageBus | None = None
         self._connecting = asyncio.Lock()
@@ -139,7 +139,7 @@ class Systemd:
         async with self._connecting:
             if self._bus is not None and self._bus.connected:
                 return self._bus
-            bus = MessageBus(self._address or None, bus_type=BusType.SYSTEM)
+            bus = MessageBus(self.address or None, bus_type=BusType.SYSTEM)
             try:
                 async with asyncio.timeout(_PATIENCE):
                     await bus.connect()

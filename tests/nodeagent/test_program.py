@@ -1,0 +1,253 @@
+"""The commands as people type them, containerd's socket, the first credentials, and the configuration file."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+from tests.nodeagent.cluster import settings_text
+from tests.nodeagent.world import World, file, osc_of, service, text_of, unit
+from tests.waiting import until
+
+from hortus.kube import Access, Client, ConnectionSettings, Credentials, Secret, SystemClock
+from hortus.kube.kubeconfig import load
+from hortus.nodeagent.bootstrapping import bootstrap, credentials, reset
+from hortus.nodeagent.containerd import Containerd
+from hortus.nodeagent.identity import REQUESTS, renewal_at, validity_of
+from hortus.nodeagent.seams import NodeFault
+from hortus.nodeagent.settings import AgentConfigError, read
+from hortus.nodeagent.wire import LeanTransport
+from hortus.testing.apiserver import running_apiserver
+
+KUBELET = unit("kubelet.service", service(), filePaths=["/etc/kubelet.conf"])
+FIRST = osc_of([file("/etc/kubelet.conf", "a\n")], [KUBELET])
+SECOND = osc_of(
+    [file("/etc/kubelet.conf", "b\n", permissions=0o644)],
+    [
+        KUBELET,
+        unit("new.service", service(After="kubelet.service")),
+    ],
+)
+
+
+def typed(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "hortus.nodeagent.main", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+async def planned(tmp_path: Path, *arguments: str) -> str:
+    root, osc = tmp_path / "node", tmp_path / "osc.yaml"
+    root.mkdir()
+    world = World(root)
+    await world.converge(FIRST)
+    before = world.tree()
+    osc.write_bytes(text_of(SECOND))
+    done = typed("plan", "--root", str(root), "--osc", str(osc), "--hostname", "node-1", *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert world.tree() == before, "a plan changes nothing"
+    return done.stdout
+
+
+async def test_a_plan_says_what_is_written_and_restarted(tmp_path: Path) -> None:
+    assert (await planned(tmp_path)).splitlines() == [
+        "update   /etc/kubelet.conf  (mode 0644)",
+        "    @@ -1 +1 @@",
+        "    -a",
+        "    +b",
+        "create   /etc/systemd/system/new.service",
+        "reload   systemd",
+        "restart  kubelet.service  (wave 1)",
+        "restart  new.service  (wave 2)",
+        "2 units restart",
+    ]
+
+
+async def test_a_plan_is_read_by_programs(tmp_path: Path) -> None:
+    found = json.loads(await planned(tmp_path, "-o", "json"))
+    assert [(step["action"], step["subject"]) for step in found["steps"] if step["action"] != "keep"] == [
+        ("update", "/etc/kubelet.conf"),
+        ("create", "/etc/systemd/system/new.service"),
+        ("reload", "systemd"),
+        ("restart", "kubelet.service"),
+        ("restart", "new.service"),
+    ]
+    assert found["untouched"] == []
+
+
+def test_a_plan_without_or_with_a_broken_file_names_the_fix(tmp_path: Path) -> None:
+    missing = typed("plan", "--root", str(tmp_path))
+    assert (missing.returncode, missing.stderr.split(":")[0]) == (1, "error")
+    assert "--osc FILE" in missing.stderr
+    broken = tmp_path / "osc.yaml"
+    broken.write_bytes(text_of(osc_of(units=[{"name": "x"}])))
+    refused = typed("plan", "--root", str(tmp_path), "--osc", str(broken))
+    assert refused.returncode == 1
+    assert "spec.units[0].name 'x' is no name of a unit" in refused.stderr
+
+
+def test_an_agent_without_a_configuration_names_the_fix(tmp_path: Path) -> None:
+    done = typed("--root", str(tmp_path))
+    assert done.returncode == 1
+    assert done.stderr.endswith("has no config-*.yaml: write a NodeAgentConfiguration, or set --config-dir\n")
+
+
+def test_the_sample_configuration_of_gardener_is_read_with_its_defaults(upstream: Path) -> None:
+    found = read((upstream / "gardener" / "node-agent" / "10-componentconfig.yaml").read_bytes())
+    assert found.secret_name == "name-of-osc-secret"
+    assert found.sync_period == 600.0
+    assert found.controllers.token.sync_configs[0].path == "/path/on/machine/where/to/sync/the/token/to"
+    assert (found.server.health_probes.port, found.server.metrics.port) == (2751, 2752)
+    assert (found.controllers.systemd_unit_check.sync_period, found.controllers.systemd_unit_check.stuck_threshold) == (
+        "1m",
+        "5m",
+    )
+    assert (found.client_connection.kubeconfig, found.log_format) == ("path/to/kubeconfig", "text")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("v1alpha1", "v9", "write NodeAgentConfiguration, nodeagent.config.gardener.cloud/v1alpha1"),
+        ("secretName: gardener", "secretNam: gardener", "controllers.operatingSystemConfig.secretName is empty"),
+        ("path: /var", "path: var", "controllers.token.syncConfigs[0] needs a secretName and an absolute path"),
+        ("controllers:\n", "controllers:\n  systemdUnitCheck: {syncPeriod: 1s}\n", "syncPeriod is 1s: set it to 15s"),
+        ("controllers:\n", "controllers:\n  systemdUnitCheck: {syncPeriod: x}\n", "systemdUnitCheck.syncPeriod"),
+        ("controllers:\n", "logLevel: loud\ncontrollers:\n", "logLevel is 'loud'"),
+    ],
+)
+def test_a_wrong_configuration_names_its_field(old: str, new: str, problem: str) -> None:
+    assert old in settings_text()
+    with pytest.raises(AgentConfigError) as refused:
+        read(settings_text().replace(old, new))
+    assert problem in str(refused.value)
+
+
+# Credentials
+
+
+async def test_the_first_start_gets_a_certificate_by_the_machines_token(tmp_path: Path) -> None:
+    async with running_apiserver() as server, Client.from_kubeconfig(server.kubeconfig) as admin:
+        world = World(tmp_path)
+        files = world.files
+        files.write("/var/lib/gardener-node-agent/credentials/bootstrap-token", server.token.encode(), mode=0o640)
+        files.write("/var/lib/gardener-node-agent/cluster-ca.crt", server.ca, mode=0o644)
+        files.write("/var/lib/gardener-node-agent/machine-name", b"machine-1\n", mode=0o644)
+        address = (
+            f"apiServer: {{server: '{server.cluster_url()}', caFile: /var/lib/gardener-node-agent/cluster-ca.crt}}\n"
+        )
+        settings = read(settings_text() + address)
+        work = asyncio.create_task(credentials(files, settings, SystemClock(), hostname="node-1"))
+
+        async def approved() -> bool:
+            for request in (await admin.list(REQUESTS)).items:
+                assert request["metadata"]["name"].startswith("node-agent-csr-")
+                assert request["spec"]["usages"] == ["digital signature", "client auth"]
+                assert request["spec"]["expirationSeconds"] == 720 * 3600
+                condition = {"type": "Approved", "status": "True", "reason": "Test", "message": "test"}
+                patch = {"status": {"conditions": [condition]}}
+                await admin.patch(REQUESTS, request["metadata"]["name"], patch, subresource="approval")
+                return True
+            return False
+
+        await until(approved)
+        assert await work is True
+        access = load(tmp_path / "var/lib/gardener-node-agent/credentials/kubeconfig").access()
+        assert files.mode("/var/lib/gardener-node-agent/credentials/kubeconfig") == 0o600
+        assert files.read("/var/lib/kubelet/kubeconfig-bootstrap") is not None
+        assert await credentials(files, settings, SystemClock(), hostname="node-1") is False
+        validity = await validity_of(access.credentials.certificate)
+        assert validity is not None
+        assert 719 * 3600 <= validity[1] - validity[0] <= 721 * 3600
+        async with Client.over(LeanTransport(access, settings=ConnectionSettings(), clock=SystemClock())) as own:
+            review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+            answer = await own.request(
+                "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", json.dumps(review).encode()
+            )
+            user = json.loads(answer.body)["status"]["userInfo"]
+        assert user["username"] == "gardener.cloud:node-agent:machine:machine-1"
+        assert "gardener.cloud:node-agents" in user["groups"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_certificate_is_renewed_after_80_to_88_percent(seed: int) -> None:
+    assert 180.0 <= renewal_at(100.0, 200.0, Random(seed)) <= 188.0
+
+
+async def test_bootstrap_makes_the_agent_a_unit_and_reset_removes_it(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    settings = read(settings_text())
+    await bootstrap(world.files, world.units, settings, config_dir="/var/lib/gardener-node-agent")
+    name = "gardener-node-agent.service"
+    assert world.files.mode(f"/etc/systemd/system/{name}") == 0o644
+    assert world.unit_states() == {
+        name: ("active", "enabled"),
+        "gardener-node-init.service": ("inactive", "disabled"),
+    }
+    await reset(world.files, world.units)
+    assert world.tree() == {}
+    assert world.unit_states()[name] == ("inactive", "disabled")
+
+
+# The transport and containerd
+
+
+async def test_a_server_that_is_not_there_or_not_trusted_is_reported_with_its_address() -> None:
+    settings = ConnectionSettings()
+    gone = Access(server="http://127.0.0.1:1", credentials=Credentials(token=Secret("confidential")))
+    async with Client.over(LeanTransport(gone, settings=settings, clock=SystemClock())) as client:
+        with pytest.raises(Exception, match=r"127\.0\.0\.1:1: cannot connect") as refused:
+            await client.create(REQUESTS, {"metadata": {"name": "x"}})
+        assert "confidential" not in str(refused.value)
+    async with running_apiserver() as server:
+        other = Access(server=server.url, credentials=Credentials(token=Secret("confidential")))
+        async with Client.over(LeanTransport(other, settings=settings, clock=SystemClock())) as client:
+            with pytest.raises(Exception, match="TLS failed"):
+                await client.create(REQUESTS, {"metadata": {"name": "x"}})
+
+
+def containerd_programs() -> tuple[str, str]:
+    """containerd and its client, from Debian's package `containerd`; HORTUS_CONTAINERD names their folder."""
+    folder = os.environ.get("HORTUS_CONTAINERD")
+    found = [shutil.which(name, path=folder) for name in ("containerd", "ctr")]
+    if not all(found):
+        pytest.skip("containerd is missing: apt-get install containerd, or set HORTUS_CONTAINERD to its folder")
+    return str(found[0]), str(found[1])
+
+
+async def test_a_real_containerd_reports_its_version_and_default_configuration(tmp_path: Path) -> None:
+    program, ctr = containerd_programs()
+    socket, config = tmp_path / "c.sock", tmp_path / "config.toml"
+    config.write_text(
+        f"version = 2\nroot = '{tmp_path}/root'\nstate = '{tmp_path}/state'\n"
+        "disabled_plugins = ['io.containerd.grpc.v1.cri']\n"
+        f"[grpc]\naddress = '{socket}'\n[ttrpc]\naddress = '{socket}.ttrpc'\n"
+    )
+    containerd = Containerd(str(socket), ctr=ctr, containerd=program)
+    with pytest.raises(NodeFault, match=r"containerd does not answer on .*; see journalctl -u containerd"):
+        await containerd.version()
+    process = await asyncio.create_subprocess_exec(
+        program, "--config", str(config), stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
+    )
+    try:
+
+        async def answers() -> str:
+            try:
+                return await containerd.version()
+            except NodeFault:
+                return ""
+
+        await until(answers)
+        assert (await containerd.version())[0].isdigit()
+        assert "version = " in await containerd.default_config()
+        with pytest.raises(NodeFault, match="failed"):
+            await containerd.file_from_image("127.0.0.1:1/no/such:image", "/bin/x")
+    finally:
+        process.terminate()
+        await process.wait()
