@@ -126,5 +126,5 @@ def shown(plan: NodePlan) -> str:
         lines += [f"    {line}" for line in step.diff.splitlines()[2:]]
     restarts = sum(step.action == "restart" for step in plan.steps)
     goes_on = f"; these go on running: {', '.join(plan.untouched)}" if plan.untouched else ""
-    lines.append(f"{restarts} units restart{goes_on}")
+    lines.append(f"{'1 unit restarts' if restarts == 1 else f'{restarts} units restart'}{goes_on}")
     return "\n".join(lines) + "\n"

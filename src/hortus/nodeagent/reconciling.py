@@ -19,6 +19,7 @@ from hortus.kube.errors import KubeError
 from hortus.nodeagent.applying import AgentRestart, Node, NodeApplier
 from hortus.nodeagent.cluster import NodeView, SecretView, SeenNode, SeenSecret
 from hortus.nodeagent.converging import InvalidConfiguration, checked, checksum_of, converge, drift_of, repair_of
+from hortus.nodeagent.inplace import OS_RELEASE, in_place_changes
 from hortus.nodeagent.osc import OperatingSystemConfig
 from hortus.nodeagent.seams import NodeFault
 from hortus.nodeagent.serial import SerialLease, is_serial
@@ -146,6 +147,7 @@ class OscController:
             return await self._at_rest(secret)
         if checksum_of(text) in self._memory.rejected():
             return await self._roll_back(checksum_of(text))
+        self._refuse_in_place(text)
         if is_serial(secret):
             self._released = False
             if wait := await self._serial.take(secret):
@@ -162,6 +164,17 @@ class OscController:
             message = f"Secret kube-system/{self._secret.name} {state}: the node stays as it is until it is there again"
             raise StepError(message, reason="ConfigurationMissing", actor=Actor.OPERATOR, after=NEVER)
         return text
+
+    def _refuse_in_place(self, text: bytes) -> None:
+        """Raises StepError for a configuration with changes that this agent does not make."""
+        old = self._memory.applied().value
+        new = checked(text, before=old)
+        found = in_place_changes(old, new, (self._node.files.read(OS_RELEASE) or b"").decode(errors="replace"))
+        if found:
+            message = (
+                f"spec.inPlaceUpdates changes {', '.join(found)}: replace the node, this agent updates none in place"
+            )
+            raise StepError(message, reason="InPlaceUpdateRefused", actor=Actor.OPERATOR, after=NEVER)
 
     def _delayed(self, text: bytes, node: SeenNode | None, *, serial: bool) -> float:
         """Seconds for which a changed content still waits, so that not all nodes of a pool begin at once."""

@@ -1,20 +1,21 @@
-"""Measures an agent at rest: `python -m tests.nodeagent.footprint [SECONDS]`.
+"""A node agent at rest: resident memory, processor time, and its requests to the API server.
 
-The agent is the program itself, against the embedded API server in another process, a real systemd and no
-containerd, whose socket is asked in vain. The figures are those of docs/nodeagent/README.md.
+The agent is the program itself, against the embedded API server in another process and a real systemd; there is no
+kubelet and no containerd, whose health is asked in vain and reported by events. The figures are those of
+docs/nodeagent/README.md.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 import aiohttp
-import orjson
 from tests.nodeagent.cluster import pooled, settings_text
 from tests.nodeagent.realsystemd import booted
 from tests.nodeagent.world import file, osc_of, service, unit
@@ -26,6 +27,9 @@ from hortus.testing.apiserver import running_apiserver
 _TICKS = os.sysconf("SC_CLK_TCK")
 _UNITS = 12
 _PORT = 27519
+_SECONDS = 100.0
+_SETTLED = 20.0
+"""Seconds after which an agent that has applied its configuration is at rest."""
 
 
 def resident(process: int) -> tuple[float, float]:
@@ -40,10 +44,12 @@ def processor(process: int) -> float:
     return sum(map(int, fields[11:15])) / _TICKS
 
 
-async def asked(port: int) -> str:
-    """The metrics of the agent."""
+async def requests(port: int) -> int:
+    """The requests to the API server that the agent counts, watches among them."""
     async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/metrics") as answer:
-        return await answer.text()
+        return sum(
+            int(found) for found in re.findall(r"^rest_client_requests_total\S* (\d+)", await answer.text(), re.M)
+        )
 
 
 async def measured(seconds: float) -> dict[str, float]:
@@ -70,19 +76,23 @@ async def measured(seconds: float) -> dict[str, float]:
                     return await pool.checksum_at("node-1") == checksum
 
                 await until(applied)
-                await asyncio.sleep(20)
+                await asyncio.sleep(_SETTLED)
                 began, before = time.monotonic(), processor(process.pid)
-                calls = await asked(_PORT)
+                calls = await requests(_PORT)
                 await asyncio.sleep(seconds)
-                more = await asked(_PORT)
+                more = await requests(_PORT)
                 spent, took = processor(process.pid) - before, time.monotonic() - began
                 memory, anonymous = resident(process.pid)
             finally:
                 process.terminate()
                 await process.wait()
-    sys.stderr.write(calls + more)
-    return {"rss_mib": memory, "anonymous_mib": anonymous, "core_percent": 100 * spent / took, "seconds": took}
+    return {
+        "resident MiB": memory,
+        "of it no file's MiB": anonymous,
+        "percent of a core": 100 * spent / took,
+        "requests in 100 s": 100 * (more - calls) / took,
+    }
 
 
-if __name__ == "__main__":
-    print(orjson.dumps(asyncio.run(measured(float(sys.argv[1]) if len(sys.argv) > 1 else 120.0))).decode())
+def run() -> dict[str, float]:
+    return asyncio.run(measured(_SECONDS))
