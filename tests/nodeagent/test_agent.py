@@ -312,6 +312,31 @@ async def test_a_configuration_without_health_is_rolled_back_and_not_tried_again
         await machine.applied(better)
 
 
+async def test_a_roll_back_that_was_interrupted_is_completed(pool: Pool, tmp_path: Path) -> None:
+    await pool.register("node-1")
+    machine = Machine(pool, tmp_path, "node-1", rollBack=True)
+    good = await pool.publish(osc())
+    async with machine.running():
+        await machine.applied(good)
+    await machine.world.converge(osc("bad"))
+    bad = await pool.publish(osc("bad"))
+    machine.world.state.reject(bad)
+    machine.world.units.restarts.clear()
+    async with machine.running():
+        await until(lambda: machine.world.files.read("/etc/kubelet.conf") == b"1")
+        await until(lambda: machine.world.units.restarts == [KUBELET])
+
+
+async def test_an_update_in_place_is_refused_and_the_node_stays_as_it_is(machine: Machine) -> None:
+    before, changed = machine.world.tree(), osc("2")
+    machine.world.files.write("/etc/os-release", b'PRETTY_NAME="Garden Linux 1592.4"\n', mode=0o644)
+    changed["spec"]["inPlaceUpdates"] = {"operatingSystemVersion": "1592.5", "kubelet": {"version": "1.33.1"}}
+    await machine.pool.publish(changed)
+    message = (await machine.pool.reported("InPlaceUpdateRefused"))["InPlaceUpdateRefused"]
+    assert "operatingSystemVersion (1592.4 to 1592.5): replace the node" in message
+    assert {path: each for path, each in machine.world.tree().items() if path != "/etc/os-release"} == before
+
+
 async def test_drift_is_reported_and_repaired_by_option(pool: Pool, tmp_path: Path) -> None:
     await pool.register("node-1")
     machine = Machine(pool, tmp_path, "node-1", repairDrift=True)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from random import Random
 
 import pytest
 from tests.nodeagent.cluster import settings_text
-from tests.nodeagent.world import World, file, osc_of, service, text_of, unit
+from tests.nodeagent.world import IMAGE, World, file, osc_of, service, text_of, unit
 from tests.waiting import until
 
 from hortus.kube import Access, Client, ConnectionSettings, Credentials, Secret, SystemClock
@@ -212,6 +215,26 @@ async def test_a_server_that_is_not_there_or_not_trusted_is_reported_with_its_ad
                 await client.create(REQUESTS, {"metadata": {"name": "x"}})
 
 
+def tar_of(files: dict[str, bytes]) -> bytes:
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w") as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(content), 0o755
+            archive.addfile(member, io.BytesIO(content))
+    return held.getvalue()
+
+
+def image_archive(files: dict[str, bytes]) -> bytes:
+    """An image of one layer, as `docker save` writes it."""
+    layer = tar_of(files)
+    diff = f"sha256:{hashlib.sha256(layer).hexdigest()}"
+    config = {"architecture": "amd64", "os": "linux", "rootfs": {"type": "layers", "diff_ids": [diff]}, "config": {}}
+    manifest = [{"Config": "config.json", "RepoTags": [IMAGE], "Layers": ["layer.tar"]}]
+    parts = {"layer.tar": layer, "config.json": json.dumps(config).encode()}
+    return tar_of({**parts, "manifest.json": json.dumps(manifest).encode()})
+
+
 def containerd_programs() -> tuple[str, str]:
     """containerd and its client, from Debian's package `containerd`; HORTUS_CONTAINERD names their folder."""
     folder = os.environ.get("HORTUS_CONTAINERD")
@@ -248,6 +271,16 @@ async def test_a_real_containerd_reports_its_version_and_default_configuration(t
         assert "version = " in await containerd.default_config()
         with pytest.raises(NodeFault, match="failed"):
             await containerd.file_from_image("127.0.0.1:1/no/such:image", "/bin/x")
+        archive = tmp_path / "image.tar"
+        archive.write_bytes(image_archive({"opt/bin/kubelet": b"kubelet 2", "ko-app/agent": b"agent"}))
+        arguments = ["--address", str(socket), "--namespace", "k8s.io", "images", "import", str(archive)]
+        done = await asyncio.to_thread(subprocess.run, [ctr, *arguments], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert await containerd.file_from_image(IMAGE, "/opt/bin/kubelet") == b"kubelet 2"
+        assert await containerd.file_from_image(IMAGE, "/gardener-node-agent/agent") == b"agent", "an image of ko"
+        with pytest.raises(NodeFault, match="has no file /bin/other; correct filePathInImage"):
+            await containerd.file_from_image(IMAGE, "/bin/other")
+        assert "image-" not in Path("/proc/mounts").read_text(), "nothing stays mounted"
     finally:
         process.terminate()
         await process.wait()

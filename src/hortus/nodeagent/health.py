@@ -161,9 +161,11 @@ class NodeHealth:
         _log.warning("a unit is restarted", unit=unit, reason=why)
         self._node.event("SystemDUnitRestart", f"restarting unit {unit}: {why}", warning=True)
         try:
-            await self._node.units.restart(unit)
+            result = await self._node.units.restart(unit)
         except NodeFault as error:
-            self._node.event("SystemDUnitFailed", str(error), warning=True)
+            result = str(error)
+        if result not in ("done", "timeout"):
+            self._node.event("SystemDUnitFailed", f"unit {unit} was not restarted: {result}", warning=True)
 
     def _count_flip(self) -> None:
         node = self._view.node
