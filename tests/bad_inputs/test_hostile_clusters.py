@@ -36,7 +36,7 @@ from hortus.kube import Access, Answer, Client, ConnectionSettings
 from hortus.kube.clock import SystemClock
 from hortus.kube.errors import KubeError
 from hortus.kube.objects import Object
-from hortus.kube.transport import Reader
+from hortus.kube.transport import Absorb, Reader
 
 _TEXTS = st.sampled_from(
     ["", "config", "details: [", "{a: &x [*x]}", "ClusterRole", "cluster-admin", "User", "Ready", "True"]
@@ -84,7 +84,7 @@ class Liar:
         return Answer(200, _NO_HEADERS, orjson.dumps(answer))
 
     def stream(
-        self, target: str, *, accept: str = "", idle_timeout: float | None = None
+        self, target: str, *, accept: str = "", idle_timeout: float | None = None, absorb: Absorb | None = None
     ) -> AbstractAsyncContextManager[Reader]:
         raise NotImplementedError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from hortus.kube import ObjectList, PatchKind, WatchEvent
@@ -153,6 +153,7 @@ class FakeApi:
         labels: object = "",
         fields: object = "",
         bookmarks: bool = True,
+        on_bookmark: Callable[[str], None] | None = None,
     ) -> _Stream:
         self.calls.append(("watch", resource.plural, resource_version))
         if self.down is not None:

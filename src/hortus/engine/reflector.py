@@ -83,8 +83,10 @@ class ListerWatcher(Protocol):
         labels: object = "",
         fields: object = "",
         bookmarks: bool = True,
+        on_bookmark: Callable[[str], None] | None = None,
     ) -> EventStream:
-        """Changes after `resource_version`; raises Expired when the server does not keep them any more."""
+        """Changes after `resource_version`; raises Expired when the server does not keep them any more. A bookmark is
+        an event, or a call of `on_bookmark` with its version."""
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -267,12 +269,12 @@ class Reflector:
             labels=chosen.labels,
             fields=chosen.fields,
             bookmarks=True,
+            on_bookmark=self._advance,
         )
         self._watching_since, self._heard = self._clock.monotonic(), False
         async with aclosing(events):
             async for event in events:
                 self._take(event.type, event.object)
-                self._heard = True
 
     def _take(self, kind: str, obj: Object) -> None:
         cache = self._cache
@@ -282,8 +284,12 @@ class Reflector:
         elif kind != "BOOKMARK" and (kept := cache.taken(obj)) is not None:
             self._replaced(cache.get(key_of(obj)), kept)
             cache.observe(kept)
-        self._version = obj["metadata"]["resourceVersion"]
-        cache.advance(number_of(self._version))
+        self._advance(obj["metadata"]["resourceVersion"])
+
+    def _advance(self, version: str) -> None:
+        """The watch has shown everything up to `version`."""
+        self._version, self._heard = version, True
+        self._cache.advance(number_of(version))
         self._recover()
 
     def _replaced(self, old: Object | None, new: Object | None) -> None:

@@ -8,7 +8,7 @@ Semantics: Kubernetes docs, "API Concepts"; errors: `hortus.kube.errors`.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
@@ -255,8 +255,10 @@ class Client:
         initial_events: bool = False,
         metadata_only: bool = False,
         timeout: float | None = None,
+        on_bookmark: Callable[[str], None] | None = None,
     ) -> Watch:
-        """The events after `resource_version`, without end: see `Watch`. BOOKMARK events are included.
+        """The events after `resource_version`, without end: see `Watch`. BOOKMARK events are included, except those
+        that `on_bookmark` takes: it is called with the versions of most, and no task is woken for them.
 
         `initial_events` asks for the present state first, ended by a bookmark (KEP-3157); `timeout` is the length of
         one stream in seconds, one to two watch periods of the connection when not given.
@@ -287,6 +289,7 @@ class Client:
             resumable=not initial_events and resource_version not in ("", "0"),
             bookmarks=bookmarks or initial_events,
             timeout=timeout,
+            on_bookmark=on_bookmark,
         )
 
     # Writing

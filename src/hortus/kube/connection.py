@@ -36,7 +36,8 @@ from hortus.kube.metrics import RequestObserver
 from hortus.kube.pool import SessionPool
 from hortus.kube.ratelimit import RateLimiter
 from hortus.kube.secret import without_credential
-from hortus.kube.transport import JSON, Answer, ConnectionSettings, Reader
+from hortus.kube.streams import StreamHandler
+from hortus.kube.transport import JSON, Absorb, Answer, ConnectionSettings, Reader
 
 _LARGE_BODY = 1 << 20
 """Bytes; aiohttp wants a file-like body from here on."""
@@ -177,12 +178,13 @@ class Connection:
 
     @contextlib.asynccontextmanager
     async def stream(
-        self, target: str, *, accept: str = JSON, idle_timeout: float | None = None
+        self, target: str, *, accept: str = JSON, idle_timeout: float | None = None, absorb: Absorb | None = None
     ) -> AsyncIterator[Reader]:
         """Opens a GET whose body is read as it arrives: each call of the reader returns a piece, b"" at the end. Not
         retried.
 
-        `idle_timeout` is the longest silence, in seconds.
+        `idle_timeout` is the longest silence, in seconds. `absorb` is offered each line that arrives in one piece while
+        the reader waits.
         """
         if self._limiter is not None:
             await self._limiter.acquire()
@@ -193,22 +195,34 @@ class Connection:
             response = await self._send("GET", target, None, "", accept, timeout)
         except FOREIGN as error:
             raise mapped(error, self.host, idle_timeout or self.settings.timeout) from None
+        handler: StreamHandler | None = None
         try:
             if response.status != 200:
                 content = _redacted(await self._body(response), response)
                 raise refusal(response, content, self.host, now=self.clock.now())
             self._streams.add(response)
-            yield functools.partial(self._piece, response, idle_timeout)
+            handler = _handler(response)
+            if handler is not None:
+                handler.absorb = absorb
+            yield functools.partial(self._piece, response, handler, idle_timeout)
         except ApiError as error:  # an event that says so, or the answer itself
             _redact(error, response)
             raise
         finally:
             self._streams.discard(response)
+            if handler is not None:
+                handler.absorb = None
             _cut(response)
             response.close()
 
-    async def _piece(self, response: aiohttp.ClientResponse, idle_timeout: float | None) -> bytes:
+    async def _piece(
+        self, response: aiohttp.ClientResponse, handler: StreamHandler | None, idle_timeout: float | None
+    ) -> bytes:
         try:
+            if found := response.content.read_nowait():
+                return found
+            if handler is not None:
+                handler.awaited = True
             return await response.content.readany()
         except FOREIGN as error:
             raise mapped(error, self.host, idle_timeout or self.settings.timeout) from None
@@ -275,6 +289,12 @@ def _redact(error: ApiError, response: aiohttp.ClientResponse) -> None:
     error.say(message)
     error.status_reason, error.details = reason, details
     error.retry_after = believed(error.retry_after)
+
+
+def _handler(response: aiohttp.ClientResponse) -> StreamHandler | None:
+    """The connection of a body that is not complete yet."""
+    protocol = response.connection.protocol if response.connection is not None else None
+    return protocol if isinstance(protocol, StreamHandler) else None
 
 
 def _cut(response: aiohttp.ClientResponse) -> None:

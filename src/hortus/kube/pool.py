@@ -7,6 +7,7 @@ is closed later. Headers that every call shares are set here, so that a call car
 from __future__ import annotations
 
 import asyncio
+import functools
 import socket
 import ssl
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from hortus.kube.clock import Clock
 from hortus.kube.dialing import Dialer, Dialing
 from hortus.kube.errors import ConnectionFailed, TlsFailed
 from hortus.kube.fencing import FencedRequest
+from hortus.kube.streams import StreamHandler
 from hortus.kube.tls import Contexts
 
 _KEEP_IDLE = 30.0
@@ -47,6 +49,8 @@ class _Connector(aiohttp.TCPConnector):
             socket_factory=dialer,
             ttl_dns_cache=_REMEMBER_NAMES,
         )
+        # aiohttp has no parameter for it.
+        self._factory = functools.partial(StreamHandler, loop=self._loop)  # type: ignore[assignment]
         self._opened = opened
 
     def drop_idle(self) -> int:

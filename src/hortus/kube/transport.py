@@ -61,6 +61,10 @@ class Answer(NamedTuple):
 Reader = Callable[[], Awaitable[bytes]]
 """Returns the next piece of a body at each call, b"" at its end."""
 
+Absorb = Callable[[bytes], bool]
+"""Takes a whole line that arrived while the reader waits, and returns True when the reader need not see it. It must be
+quick and must not raise."""
+
 
 class CallOptions(TypedDict, total=False):
     """The options of a call; `Connection.call` describes them."""
@@ -96,5 +100,5 @@ class Transport(Protocol):
     ) -> Answer: ...
 
     def stream(
-        self, target: str, *, accept: str = JSON, idle_timeout: float | None = None
+        self, target: str, *, accept: str = JSON, idle_timeout: float | None = None, absorb: Absorb | None = None
     ) -> AbstractAsyncContextManager[Reader]: ...

@@ -22,6 +22,8 @@ from hortus.kube.objects import Object, is_object
 from hortus.kube.transport import Transport
 
 ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
+_BOOKMARK_BEGIN = b'{"type":"BOOKMARK",'
+"""The begin of a bookmark as API servers write it. One that begins otherwise is an event like others."""
 _KINDS = (ADDED, MODIFIED, DELETED, BOOKMARK)
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 """Annotation of the bookmark that ends the initial events (KEP-3157)."""
@@ -55,6 +57,7 @@ class Watch:
         resumable: bool,
         bookmarks: bool,
         timeout: float | None,
+        on_bookmark: Callable[[str], None] | None = None,
     ) -> None:
         self.resource_version = resource_version
         """The newest version this watch has handed out; "" before the first."""
@@ -64,6 +67,7 @@ class Watch:
         self._timeout = timeout
         self._bookmarks = bookmarks
         self._resumable = resumable
+        self._on_bookmark = on_bookmark
         self._events = self._run()
 
     def __aiter__(self) -> AsyncIterator[WatchEvent]:
@@ -91,7 +95,12 @@ class Watch:
             seconds = self._timeout or random.uniform(shortest, 2 * shortest)  # noqa: S311 - spreads a crowd
             target = self._target(self.resource_version, max(1, int(seconds)))
             splitter = LineSplitter(self._connection.host, self._connection.settings.max_event)
-            stream = self._connection.stream(target, accept=self._accept, idle_timeout=self._silence(seconds))
+            stream = self._connection.stream(
+                target,
+                accept=self._accept,
+                idle_timeout=self._silence(seconds),
+                absorb=self._absorb if self._on_bookmark is not None else None,
+            )
             with _gone_is_expired():
                 async with stream as read:
                     while piece := await read():
@@ -111,7 +120,35 @@ class Watch:
         longest = seconds + _GRACE
         return min(2 * self._connection.settings.bookmark_period, longest) if self._bookmarks else longest
 
+    def _absorb(self, line: bytes) -> bool:
+        """Takes a bookmark where it arrives, so that no task is woken for it. All before it has been read."""
+        if not line.startswith(_BOOKMARK_BEGIN) or len(line) > self._connection.settings.max_event:
+            return False
+        try:
+            event = self._decoded(line)
+        except Exception:
+            return False  # the reader decodes it, too, and raises it where somebody catches it
+        metadata = event.object["metadata"]
+        version = metadata["resourceVersion"]
+        if event.type != BOOKMARK or not version or metadata.get("annotations") or self._on_bookmark is None:
+            return False
+        self._note(event)
+        self._on_bookmark(version)
+        return True
+
     def _event(self, line: bytes) -> WatchEvent:
+        event = self._decoded(line)
+        self._note(event)
+        return event
+
+    def _note(self, event: WatchEvent) -> None:
+        if version := event.object["metadata"]["resourceVersion"]:
+            self.resource_version = version
+        if event.type == BOOKMARK:
+            self._resumable = True
+
+    def _decoded(self, line: bytes) -> WatchEvent:
+        """The event in a line. Raises Garbage, and the error of an ERROR event."""
         try:
             event = orjson.loads(line)
             kind, obj = event["type"], event["object"]
@@ -122,10 +159,6 @@ class Watch:
                 raise TypeError
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
             raise Garbage(self._connection.host, "a line of a watch is not a watch event", "watch again") from None
-        if version:
-            self.resource_version = version
-        if kind == BOOKMARK:
-            self._resumable = True
         return WatchEvent(kind, obj)
 
     def _error(self, status: Object) -> KubeError:

@@ -195,6 +195,40 @@ async def test_a_silent_watch_is_probed_and_not_taken_for_a_dead_cluster(world: 
         assert pool.metrics.opened == 0
 
 
+async def test_an_absorbed_bookmark_shows_that_the_cluster_lives() -> None:
+    """A cluster that was heard of is not probed, whichever way a bookmark takes."""
+    more, absorbed = asyncio.Event(), asyncio.Event()
+
+    async def lively(head: bytes, writer: asyncio.StreamWriter) -> None:
+        line = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"2"}}}\n'
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while True:
+            writer.write(b"%x\r\n%s\r\n" % (len(line), line))
+            await more.wait()
+            more.clear()
+
+    drawer, place = Drawer(), place_of("lively")
+    async with listening(sane_then(lively)) as kubeconfig, pool_on(drawer) as pool:
+        drawer.put(place, kubeconfig)
+        client = pool.watcher(place)
+        events = client.watch(CONFIGMAPS, resource_version="1", on_bookmark=lambda _: absorbed.set())
+        reading = asyncio.ensure_future(anext(events))
+        for _ in range(2):  # the first may come with the head of the answer
+            assert (await reading).type == "BOOKMARK"
+            reading = asyncio.ensure_future(anext(events))
+            for _ in range(3):
+                await asyncio.sleep(0)
+            health = pool.remote(place).health
+            health.heard = 0.0
+            more.set()
+        await absorbed.wait()
+        assert health.heard > 0.0
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+        await events.aclose()
+        await client.close()
+
+
 class Unreachable:
     """A connection to a cluster that is away."""
 

@@ -38,6 +38,7 @@ from hortus.kube.errors import (
 )
 from hortus.kube.fencing import check_fence
 from hortus.kube.objects import Object, ObjectKey, Resource
+from hortus.kube.transport import Absorb
 
 if TYPE_CHECKING:
     from tests.engine.shards.world import Process, World
@@ -270,7 +271,7 @@ class SimulatedConnection:
 
     @asynccontextmanager
     async def stream(
-        self, target: str, *, accept: str = "", idle_timeout: float | None = None
+        self, target: str, *, accept: str = "", idle_timeout: float | None = None, absorb: Absorb | None = None
     ) -> AsyncIterator[Callable[[], Awaitable[bytes]]]:
         check_fence()
         process = self._process

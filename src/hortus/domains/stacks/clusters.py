@@ -7,7 +7,7 @@ and an upgrade of Cluster API needs no restart.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -54,6 +54,7 @@ class _AnyVersion:
         labels: object = "",
         fields: object = "",
         bookmarks: bool = True,
+        on_bookmark: Callable[[str], None] | None = None,
     ) -> EventStream:
         return self._client.watch(
             self._served,
@@ -62,6 +63,7 @@ class _AnyVersion:
             labels=labels,
             fields=fields,
             bookmarks=bookmarks,
+            on_bookmark=on_bookmark,
         )
 
 

@@ -21,7 +21,7 @@ from hortus.engine.remote.states import RemoteState, RemoteUnavailable
 from hortus.kube import Access, Answer
 from hortus.kube.errors import Expired, KubeError, RequestTimedOut, ResponseTooLarge, Unauthorized
 from hortus.kube.ratelimit import RateLimiter
-from hortus.kube.transport import CallOptions, Reader
+from hortus.kube.transport import Absorb, CallOptions, Reader
 
 _PROXIED: Final = re.compile(r"/api/v1/(namespaces/[^/?]+/)?(pods|services|nodes)/[^/?]+/proxy([/?]|$)")
 """Targets that the API server passes on. A workload decides what they answer and when: neither is a sign of the API
@@ -135,7 +135,14 @@ class Remote:
 
     @asynccontextmanager
     async def stream(
-        self, target: str, *, accept: str, idle_timeout: float | None, patient: bool, slot: WatchSlot
+        self,
+        target: str,
+        *,
+        accept: str,
+        idle_timeout: float | None,
+        patient: bool,
+        slot: WatchSlot,
+        absorb: Absorb | None = None,
     ) -> AsyncIterator[Reader]:
         """One stream; gives the slot back when it is over."""
         await self._limiter.acquire()
@@ -162,9 +169,17 @@ class Remote:
                 raise Expired(f"{self.place}: another cluster answers there now")
             return found
 
+        def heard(line: bytes) -> bool:
+            if absorb is None or link.superseded or not absorb(line):
+                return False
+            self.health.heard = self._pool.clock.monotonic()
+            return True
+
         began = False
         try:
-            async with link.connection.stream(target, accept=accept, idle_timeout=idle_timeout) as read:
+            async with link.connection.stream(
+                target, accept=accept, idle_timeout=idle_timeout, absorb=heard if absorb is not None else None
+            ) as read:
                 began = True
                 if link is self._active.link:
                     self.health.succeeded()

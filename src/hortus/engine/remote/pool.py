@@ -37,7 +37,7 @@ from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.dialing import Memory
 from hortus.kube.errors import ApiError, RequestTimedOut
 from hortus.kube.tls import Contexts
-from hortus.kube.transport import CallOptions, Reader
+from hortus.kube.transport import Absorb, CallOptions, Reader
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -338,10 +338,17 @@ class _Transport:
             aside()
 
     def stream(
-        self, target: str, *, accept: str = "application/json", idle_timeout: float | None = None
+        self,
+        target: str,
+        *,
+        accept: str = "application/json",
+        idle_timeout: float | None = None,
+        absorb: Absorb | None = None,
     ) -> AbstractAsyncContextManager[Reader]:
         slot = WatchSlot(self._pool.budget)
-        return self._remote.stream(target, accept=accept, idle_timeout=idle_timeout, patient=self._patient, slot=slot)
+        return self._remote.stream(
+            target, accept=accept, idle_timeout=idle_timeout, patient=self._patient, slot=slot, absorb=absorb
+        )
 
 
 class _WatchTransport(_Transport):
@@ -366,6 +373,13 @@ class _WatchTransport(_Transport):
             raise
 
     def stream(
-        self, target: str, *, accept: str = "application/json", idle_timeout: float | None = None
+        self,
+        target: str,
+        *,
+        accept: str = "application/json",
+        idle_timeout: float | None = None,
+        absorb: Absorb | None = None,
     ) -> AbstractAsyncContextManager[Reader]:
-        return self._remote.stream(target, accept=accept, idle_timeout=idle_timeout, patient=True, slot=self._slot)
+        return self._remote.stream(
+            target, accept=accept, idle_timeout=idle_timeout, patient=True, slot=self._slot, absorb=absorb
+        )

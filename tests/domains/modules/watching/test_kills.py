@@ -18,7 +18,7 @@ from hortus.engine.remote import SECRETS
 from hortus.kube import Client
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object
-from hortus.kube.transport import JSON, Answer, CallOptions, Reader, Transport
+from hortus.kube.transport import JSON, Absorb, Answer, CallOptions, Reader, Transport
 
 pytestmark = pytest.mark.timeout(300)
 AT_MOST = 60
@@ -67,9 +67,9 @@ class _Mortal(Transport):
         return answer
 
     def stream(
-        self, target: str, *, accept: str = JSON, idle_timeout: float | None = None
+        self, target: str, *, accept: str = JSON, idle_timeout: float | None = None, absorb: Absorb | None = None
     ) -> AbstractAsyncContextManager[Reader]:
-        return self._inner.stream(target, accept=accept, idle_timeout=idle_timeout)
+        return self._inner.stream(target, accept=accept, idle_timeout=idle_timeout, absorb=absorb)
 
 
 class KillableWorld:
