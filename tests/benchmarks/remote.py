@@ -2,8 +2,9 @@
 
 Alone: `python -m tests.benchmarks.remote [clusters]`. The clusters are logical clusters of an API server in another
 process, each with a kubeconfig of its own (client certificate, TLS). A tenth is reached through a relay that stops
-passing bytes on demand: connections stay open and new ones are accepted, and nothing is ever answered. Keys of all
-clusters become due at a steady rate; each reconcile asks its cluster for one object. Latency is from due to done.
+passing bytes on demand: connections stay open and new ones are accepted, and nothing is ever answered. While all
+watches begin, each cluster is called once, as after a restart. Then keys of all clusters become due at a steady rate;
+each reconcile asks its cluster for one object. Latency is from due to done.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ RATE = 100
 """Reconciles a second."""
 SECONDS = 20.0
 WORKERS = 32
+STARTING = 64
+"""Workers while all watches begin: those of a controller, and those that stand in for them."""
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 
@@ -189,6 +192,7 @@ async def _measure(kubeconfig: Path, clusters: int, hang: Event, seconds: float)
             )
             detach = watch.attach(lambda key, priority: None, SystemClock())
             keys = list(secrets)
+            figures |= await _at_start(pool, keys)
             for key in keys:
                 cache = watch.cache(key)
                 assert cache is not None
@@ -208,6 +212,30 @@ async def _measure(kubeconfig: Path, clusters: int, hang: Event, seconds: float)
             detach()
             await watch.closed()
         return figures
+
+
+async def _at_start(pool: RemotePool, keys: list[ObjectKey]) -> Figures:
+    """Each cluster is called once by a few workers, while all watches begin, as after a restart of controllers."""
+    due, took, late = Random(3).sample(keys, len(keys)), [], 0
+
+    async def work() -> None:
+        nonlocal late
+        while due:
+            key, began = due.pop(), time.perf_counter()
+            try:
+                await pool.at(KubeconfigRef("default", key.name, "config")).get(NAMESPACES, "default")
+            except KubeError:
+                late += 1
+            took.append(time.perf_counter() - began)
+
+    await asyncio.gather(*(work() for _ in range(STARTING)))
+    cuts = quantiles(took, n=100)
+    return {
+        "calls_at_start": float(len(took)),
+        "calls_at_start_not_done_in_time": float(late),
+        "p50_ms_at_start": cuts[49] * 1e3,
+        "p99_ms_at_start": cuts[98] * 1e3,
+    }
 
 
 async def _latencies(asking: _Asking, trigger: Trigger, keys: list[ObjectKey], hang: Event, seconds: float) -> Figures:

@@ -68,6 +68,7 @@ class Watch:
         self._bookmarks = bookmarks
         self._resumable = resumable
         self._on_bookmark = on_bookmark
+        self._longest = connection.settings.max_event
         self._events = self._run()
 
     def __aiter__(self) -> AsyncIterator[WatchEvent]:
@@ -122,7 +123,7 @@ class Watch:
 
     def _absorb(self, line: bytes) -> bool:
         """Takes a bookmark where it arrives, so that no task is woken for it. All before it has been read."""
-        if not line.startswith(_BOOKMARK_BEGIN) or len(line) > self._connection.settings.max_event:
+        if not line.startswith(_BOOKMARK_BEGIN) or len(line) > self._longest:
             return False
         try:
             event = self._decoded(line)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from multidict import CIMultiDict, CIMultiDictProxy
 from prometheus_client import generate_latest
+from tests.engine.remote.test_blame import Drawer
 from tests.engine.remote.test_watching import Follower, following, watched
-from tests.engine.remote.world import CONFIGMAPS, NAMESPACE, World, place_of
+from tests.engine.remote.world import CONFIGMAPS, NAMESPACE, World, http_kubeconfig, place_of, settings_with
 
+from hortus.engine.remote import RemotePool
 from hortus.engine.remote.budget import SLOW_HANDSHAKE, Account, Budget, WatchSlot
-from hortus.kube.objects import ObjectKey
+from hortus.kube import Access, Answer
+from hortus.kube.objects import Object, ObjectKey
 from hortus.testing import FakeClock
 
 NAMES = ["a", "b", "c", "d", "e"]
@@ -295,3 +300,67 @@ async def test_a_handshake_that_nobody_ends_counts_for_a_while_and_is_ended_once
     assert not fourth.done()
     fourth.cancel()
     await asyncio.wait([fourth])
+
+
+async def test_watches_line_up_for_their_connections_a_few_at_a_time() -> None:
+    clock = FakeClock()
+    budget = Budget(sockets=100, watch_share=0.9, handshakes=4, clock=clock)
+    watches = [asyncio.ensure_future(budget.handshake(patient=True)) for _ in range(50)]
+    await clock.settle()
+    assert [task.done() for task in watches] == [True] * 3 + [False] * 47
+    first, second = asyncio.ensure_future(budget.handshake()), asyncio.ensure_future(budget.handshake())
+    await clock.settle()
+    assert (first.done(), second.done()) == (True, False)
+    watches[0].result().over()
+    await clock.settle()
+    assert second.done(), "it waited for one connection, not for those of all watches"
+    first.result().over()
+    await clock.settle()
+    assert [task.done() for task in watches] == [True] * 4 + [False] * 46
+    for task in watches[4:]:
+        task.cancel()
+    await asyncio.gather(*watches, return_exceptions=True)
+    for task in watches[1:4]:
+        task.result().over()
+    third = [asyncio.ensure_future(budget.handshake(patient=True)) for _ in range(3)]
+    await clock.settle()
+    assert all(task.done() for task in third), "who gave up waiting holds nothing"
+
+
+class _Hanging:
+    """A connection to a cluster that answers no probe, unless it is called "well"."""
+
+    def __init__(self, access: Access, **_: object) -> None:
+        self.access = access
+        self.host = access.server
+
+    async def call(self, method: str, target: str, *_: object, **__: object) -> Answer:
+        if "well" not in self.host:
+            await asyncio.get_running_loop().create_future()
+        listed: Object = {"metadata": {"resourceVersion": "1", "uid": "u"}, "items": []}
+        return Answer(200, CIMultiDictProxy(CIMultiDict()), orjson.dumps(listed))
+
+    async def close(self) -> None: ...
+
+
+async def test_a_call_does_not_wait_behind_the_watches_that_begin_with_their_process() -> None:
+    """Thousands of watches begin at once; in one line with them a reconcile's call would not be done in time."""
+    drawer, clock = Drawer(), FakeClock()
+    places = [place_of(f"w-{number}") for number in range(200)]
+    well = place_of("well")
+    for place in (*places, well):
+        drawer.put(place, http_kubeconfig(f"http://{place.name}.example"))
+    settings = settings_with(handshakes=32, deadline=20.0)
+    async with RemotePool(drawer, settings=settings, clock=clock, connect=_Hanging) as pool:  # type: ignore[arg-type]
+        lists = [asyncio.ensure_future(pool.watcher(place).list(CONFIGMAPS)) for place in places]
+        await clock.settle()
+        assert drawer.reads == 24, "those that wait have not even read their Secrets"
+        asked = asyncio.ensure_future(pool.at(well).list(CONFIGMAPS))
+        await clock.settle()
+        assert asked.done()
+        assert (await asked).items == []
+        await clock.advance(SLOW_HANDSHAKE)
+        assert drawer.reads == 49, "connections that take long are waits for the network, and hold no others up"
+        for task in lists:
+            task.cancel()
+        await asyncio.gather(*lists, return_exceptions=True)

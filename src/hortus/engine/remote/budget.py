@@ -5,7 +5,7 @@ each of them is about to open one. Who needs a socket when there is none takes o
 where that was so the longest; when none is unused it waits in line. A watch keeps its socket for minutes, so it needs a
 slot besides, from its list on: there are fewer slots than sockets, and what is left is for calls. Making a connection
 costs CPU, so only so many are made at once; one that takes longer than a second waits for the network and counts no
-more.
+more. Watches line up for them a few at a time, so that a call is never behind all of them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from hortus.kube.clock import Clock, Timer
 
 SLOW_HANDSHAKE = 1.0
 """Seconds. On one core a handshake costs some milliseconds of CPU; the rest of a long one is waiting."""
+_PATIENT_SHARE = 0.75
+"""The most of the connections being made that watches may have. Thousands of them begin with their process; in one line
+with them a call would wait for its whole deadline."""
 
 
 class _Socket(socket.socket):
@@ -61,7 +64,7 @@ class Account:
         """The number of open sockets that nobody uses."""
         return self.sockets - self._closing - self.uses
 
-    async def enter(self) -> None:
+    async def enter(self, *, patient: bool = False) -> None:
         """Begin a call or stream: return when it may use a socket, and, unless one is unused, open one."""
         if self.unused > 0:
             self.uses += 1
@@ -71,7 +74,7 @@ class Account:
         self.uses += 1
         self._settle()
         try:
-            self._handshakes.append(await self._budget.handshake())
+            self._handshakes.append(await self._budget.handshake(patient=patient))
         except BaseException:
             self.leave()
             raise
@@ -146,12 +149,14 @@ class WatchSlot:
 
 
 class _Handshake:
-    """A place among the connections being made; given back once."""
+    """Places among the connections being made; given back once."""
 
-    __slots__ = ("_free", "_timer")
+    __slots__ = ("_before", "_free", "_timer")
 
-    def __init__(self, free: Callable[[], None], clock: Clock) -> None:
+    def __init__(self, free: Callable[[], None], clock: Clock, before: _Handshake | None = None) -> None:
+        """`before` is a place that was taken on the way to this one."""
         self._free: Callable[[], None] | None = free
+        self._before = before
         self._timer: Timer = clock.call_later(SLOW_HANDSHAKE, self.over)
 
     def over(self) -> None:
@@ -159,6 +164,8 @@ class _Handshake:
         if free is not None:
             self._timer.cancel()
             free()
+            if self._before is not None:
+                self._before.over()
 
 
 class _Line:
@@ -213,6 +220,7 @@ class Budget:
         """Most watches that may be open at once."""
         self._clock = clock
         self._handshakes = asyncio.Semaphore(handshakes)
+        self._patient = asyncio.Semaphore(max(1, int(handshakes * _PATIENT_SHARE)))
         self._unused: OrderedDict[Account, None] = OrderedDict()
         self._sockets = _Line(lambda: self._limit - self.held)
         self._slots = _Line(lambda: self.watch_limit - self.watches)
@@ -256,10 +264,21 @@ class Budget:
         self.watches -= 1
         self._slots.move_on()
 
-    async def handshake(self) -> _Handshake:
-        """Return when one more connection may be made."""
-        await self._handshakes.acquire()
-        return _Handshake(self._handshakes.release, self._clock)
+    async def handshake(self, *, patient: bool = False) -> _Handshake:
+        """Return when one more connection may be made; `patient` for one that no call with a deadline waits for."""
+        before = await self.patience() if patient else None
+        try:
+            await self._handshakes.acquire()
+        except BaseException:
+            if before is not None:
+                before.over()
+            raise
+        return _Handshake(self._handshakes.release, self._clock, before)
+
+    async def patience(self) -> _Handshake:
+        """Return when one more of those that have no deadline may line up for a connection."""
+        await self._patient.acquire()
+        return _Handshake(self._patient.release, self._clock)
 
     def moved(self, account: Account, change: int) -> None:
         """`account` holds `change` more sockets than before, or has become used or unused."""

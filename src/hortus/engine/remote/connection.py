@@ -211,7 +211,7 @@ class Remote:
             try:
                 await self._limiter.acquire()
                 if link is self._active.link and not self.health.closed_off:
-                    await self.account.enter()
+                    await self.account.enter(patient=patient)
                     if link is self._active.link:
                         return link
                     self._left()
@@ -229,7 +229,7 @@ class Remote:
                 link = await self._ready(patient=patient, slot=slot)
                 if slot is not None and not slot.taken:
                     await self._take(slot)
-                await self.account.enter()
+                await self.account.enter(patient=patient)
                 if link is self._active.link:
                     return link
                 self._left()  # it was closed or replaced while this one waited
@@ -266,7 +266,14 @@ class Remote:
                 continue
             if self._active.link is not None:
                 return self._active.link
-            await self._active.connect()
+            if not patient:
+                await self._active.connect()
+                continue
+            turn = await self._pool.budget.patience()
+            try:
+                await self._active.connect()
+            finally:
+                turn.over()
 
     def _failed(self, error: KubeError, link: Link) -> None:
         """Something went wrong with a call over `link`; of a former one it says nothing about the present."""
