@@ -24,8 +24,8 @@ from tests.domains.modules.kyma.world import (
 )
 
 from hortus.domains.modules.kyma import deletion
-from hortus.domains.modules.names import GROUP
-from hortus.domains.modules.types import KYMAS, MODULE_RELEASE_METAS, MODULE_TEMPLATES
+from hortus.domains.modules.names import GROUP, Annotation
+from hortus.domains.modules.types import KYMAS, MANIFESTS, MODULE_RELEASE_METAS, MODULE_TEMPLATES
 from hortus.kube.objects import Object
 from hortus.testing.apiserver import TestServer
 
@@ -99,6 +99,64 @@ async def _installed_world(here: KymaWorld) -> None:
 @parts
 async def test_a_channel_move_survives_a_kill_at_every_await(server: TestServer, part: int) -> None:
     await ATTEMPTS.assert_no_kill_shows(partial(kyma_world, server), part, _installed_world, _moved, least=4)
+
+
+async def _left(here: KymaWorld) -> Object:
+    """Both Kymas, and the Manifests, where the module has none any more."""
+    kyma = await here.client.get(KYMAS, NAME, HOME)
+    async with here.inside() as client:
+        remote = await client.get(KYMAS, "default", INSIDE)
+    return {
+        "manifests": await here.manifests(),
+        "finalizers": kyma["metadata"]["finalizers"],
+        "remote spec": remote["spec"],
+        **{
+            name: [one["status"]["state"], conditions(one), modules(one)]
+            for name, one in (("kyma", kyma), ("remote", remote))
+        },
+    }
+
+
+async def _taken_off(here: KymaWorld) -> object:
+    await here.user_edits({"modules": []})
+    await here.until_no_manifest("istio")
+
+    def says(found: Object) -> bool:
+        return is_ready(found) and not modules(found)
+
+    await here.until(says)
+    return await here.until(says, KYMAS, "default", INSIDE, cluster="skr")
+
+
+@parts
+async def test_a_removal_survives_a_kill_at_every_await(server: TestServer, part: int) -> None:
+    await ATTEMPTS.assert_no_kill_shows(
+        partial(kyma_world, server), part, _installed_world, _taken_off, least=3, state=_left
+    )
+
+
+async def _unmanaged(here: KymaWorld) -> object:
+    await here.user_edits({"modules": [{"name": "istio", "managed": False}]})
+    if await here.manifests():
+        manifest = await here.manifest(
+            "istio", lambda found: found["metadata"]["annotations"].get(Annotation.IS_UNMANAGED) == "true"
+        )
+        # The controller of Manifests deletes it.
+        await here.client.delete(MANIFESTS, manifest["metadata"]["name"], HOME)
+    await here.until_no_manifest("istio")
+
+    def says(found: Object) -> bool:
+        return is_ready(found) and modules(found)["istio"]["state"] == "Unmanaged"
+
+    await here.until(says)
+    return await here.until(says, KYMAS, "default", INSIDE, cluster="skr")
+
+
+@parts
+async def test_an_unmanaged_module_survives_a_kill_at_every_await(server: TestServer, part: int) -> None:
+    await ATTEMPTS.assert_no_kill_shows(
+        partial(kyma_world, server), part, _installed_world, _unmanaged, least=3, state=_left
+    )
 
 
 async def _deleted(here: KymaWorld) -> object:
