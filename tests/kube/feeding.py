@@ -22,6 +22,10 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
+def bookmark(version: str) -> bytes:
+    return b'{"type":"BOOKMARK","object":{"kind":"ConfigMap","metadata":{"resourceVersion":"%s"}}}\n' % version.encode()
+
+
 class FedTransport:
     """Serves one stream, of which `handler` receives the bytes."""
 

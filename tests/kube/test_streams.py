@@ -20,7 +20,7 @@ from hortus.kube.objects import Resource
 from hortus.kube.streams import sole_line
 from hortus.kube.transport import ConnectionSettings
 
-from .feeding import FedTransport, chunk
+from .feeding import FedTransport, bookmark, chunk
 from .scripted import Script, serving
 
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
@@ -78,10 +78,6 @@ async def watched(pieces: Sequence[bytes], *, absorb: bool, turns: Sequence[int]
 async def _turn(times: int) -> None:
     for _ in range(times):
         await asyncio.sleep(0)
-
-
-def bookmark(version: str) -> bytes:
-    return b'{"type":"BOOKMARK","object":{"kind":"ConfigMap","metadata":{"resourceVersion":"%s"}}}\n' % version.encode()
 
 
 VERSIONS = st.integers(0, 10**20).map(str) | st.sampled_from(["", "x"])
@@ -199,6 +195,9 @@ class _Timers:
         self.set.append(entry)
         return SimpleNamespace(cancel=lambda: self.set.remove(entry) if entry in self.set else None)
 
+    def call_at(self, end: float, call: Callable[[], None]) -> SimpleNamespace:
+        return self.call_later(end - self.now, call)
+
     def create_future(self) -> asyncio.Future[None]:
         return asyncio.get_running_loop().create_future()
 
@@ -227,7 +226,7 @@ async def test_a_stream_is_given_up_after_silence_and_absorbed_bookmarks_are_non
     await _turn(3)
     assert not task.done()
     assert len(timers.set) == 1
-    timers.move(1.0)
+    timers.move(6.0)
     with pytest.raises(errors.RequestTimedOut, match="120 s"):
         await task
 
@@ -262,3 +261,22 @@ async def test_a_watch_that_ends_goes_on_from_the_bookmark_that_was_absorbed() -
         assert (await reading).type == "ADDED"
         await watch.aclose()
     assert [request.query["resourceVersion"] for request in script.requests] == ["1", "9"]
+
+
+async def test_the_timers_of_many_streams_end_together() -> None:
+    timers = _Timers()
+    handlers = [FedTransport(loop=cast(Any, timers)).handler for _ in range(10)]
+    for handler in handlers:
+        handler.start_timeout()
+        timers.move(0.3)
+    timers.move(60.0)
+    for handler in handlers:
+        timers.move(0.3)
+        handler.data_received(b"")
+        handler._reschedule_timeout()
+    timers.move(60.0)
+    assert len({end for end, _ in timers.set}) <= 2
+    assert len(timers.set) == len(handlers)
+    assert all(
+        0.0 <= end - (handler._heard + 120.0) <= 5.0 for (end, _), handler in zip(timers.set, handlers, strict=True)
+    )

@@ -290,7 +290,8 @@ class Reflector:
         """The watch has shown everything up to `version`."""
         self._version, self._heard = version, True
         self._cache.advance(number_of(version))
-        self._recover()
+        if self.problem is not None:
+            self._recover()
 
     def _replaced(self, old: Object | None, new: Object | None) -> None:
         """Count what the cache holds from now on. Raises ResponseTooLarge, and the cache stays as it is."""

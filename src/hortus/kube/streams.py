@@ -9,7 +9,7 @@ way.
 from __future__ import annotations
 
 import asyncio
-import re
+import math
 from typing import Final
 
 from aiohttp.client_proto import ResponseHandler
@@ -18,19 +18,21 @@ from hortus.kube.transport import Absorb
 
 _CHUNK_END: Final = b"\n\r\n"
 """The end of a line and of its chunk; JSON has no line end within. An answer's head ends so, too."""
-_SIZE: Final = re.compile(rb"([0-9a-fA-F]{1,8})\r\n")
-"""The size of a chunk without extensions (RFC 9112, section 7.1)."""
+_LONGEST_SIZE: Final = 10
+"""Bytes of the size of a chunk, with the end of its line."""
+_TOGETHER: Final = 5.0
+"""Seconds by which a silent server may be given up later than asked for."""
 
 
 def sole_line(data: bytes) -> bytes | None:
-    """The line, without its end, of bytes that are one whole chunk with one whole line; None for any others."""
-    found = _SIZE.match(data)
-    if found is None or not data.endswith(_CHUNK_END):
+    """The line, without its end, of bytes that are one whole chunk with one whole line; None for any others.
+
+    A chunk begins with its size (RFC 9112, section 7.1); one with zeros in front or extensions is not recognised.
+    """
+    begin, end = data.find(b"\r\n", 0, _LONGEST_SIZE) + 2, len(data) - len(_CHUNK_END)
+    if begin < 2 or end < begin or not data.endswith(_CHUNK_END) or data.find(b"\n", begin, end) >= 0:
         return None
-    begin, end = found.end(), len(data) - len(_CHUNK_END)
-    if end < begin or int(found[1], 16) != end + 1 - begin or data.find(b"\n", begin, end) >= 0:
-        return None
-    return data[begin:end]
+    return data[begin:end] if data[: begin - 2].lower() == b"%x" % (end + 1 - begin) else None
 
 
 class StreamHandler(ResponseHandler):
@@ -49,12 +51,13 @@ class StreamHandler(ResponseHandler):
         # No bytes are aiohttp's way to let the parser continue with what it has.
         if data and self.absorb is not None:
             if self.awaited and self._between and (line := sole_line(data)) is not None and self.absorb(line):
-                self._reschedule_timeout()
+                self._heard = self._loop.time()
                 return
             self.awaited, self._between = False, data.endswith(_CHUNK_END)
         super().data_received(data)
 
-    # aiohttp sets its timer for a silent server again at each piece; here it is, at its end, set for what is left.
+    # aiohttp sets its timer for a silent server again at each piece; here it is, at its end, set for what is left. The
+    # timers of many streams end together, since each wake of the loop costs more than what one of them does.
 
     def _reschedule_timeout(self) -> None:
         self._heard = self._loop.time()
@@ -65,6 +68,8 @@ class StreamHandler(ResponseHandler):
         self._read_timeout_handle = None
         left = self._heard + (self._read_timeout or 0.0) - self._loop.time()
         if left > 0.0:
-            self._read_timeout_handle = self._loop.call_later(left, self._on_read_timeout)
+            end = self._loop.time() + left
+            end = math.ceil(end / _TOGETHER) * _TOGETHER if left > _TOGETHER else end
+            self._read_timeout_handle = self._loop.call_at(end, self._on_read_timeout)
         else:
             super()._on_read_timeout()

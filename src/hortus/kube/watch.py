@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -24,6 +25,11 @@ from hortus.kube.transport import Transport
 ADDED, MODIFIED, DELETED, BOOKMARK, ERROR = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
 _BOOKMARK_BEGIN = b'{"type":"BOOKMARK",'
 """The begin of a bookmark as API servers write it. One that begins otherwise is an event like others."""
+_BOOKMARK = re.compile(
+    rb'\{"type":"BOOKMARK","object":\{(?:"(?:kind|apiVersion)":"[\w./-]*",){0,2}'
+    rb'"metadata":\{"resourceVersion":"([0-9]+)"(?:,"creationTimestamp":null)?\}\}\}'
+)
+"""One of a custom resource or of metadata alone. Others are decoded."""
 _KINDS = (ADDED, MODIFIED, DELETED, BOOKMARK)
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 """Annotation of the bookmark that ends the initial events (KEP-3157)."""
@@ -123,18 +129,26 @@ class Watch:
 
     def _absorb(self, line: bytes) -> bool:
         """Takes a bookmark where it arrives, so that no task is woken for it. All before it has been read."""
-        if not line.startswith(_BOOKMARK_BEGIN) or len(line) > self._longest:
+        if not line.startswith(_BOOKMARK_BEGIN) or len(line) > self._longest or self._on_bookmark is None:
             return False
+        if (plain := _BOOKMARK.fullmatch(line)) is not None:
+            version = self.resource_version = plain[1].decode()
+            self._resumable = True
+            self._on_bookmark(version)
+            return True
+        return self._absorb_other(line, self._on_bookmark)
+
+    def _absorb_other(self, line: bytes, on_bookmark: Callable[[str], None]) -> bool:
         try:
             event = self._decoded(line)
         except Exception:
             return False  # the reader decodes it, too, and raises it where somebody catches it
         metadata = event.object["metadata"]
         version = metadata["resourceVersion"]
-        if event.type != BOOKMARK or not version or metadata.get("annotations") or self._on_bookmark is None:
+        if event.type != BOOKMARK or not version or metadata.get("annotations"):
             return False
         self._note(event)
-        self._on_bookmark(version)
+        on_bookmark(version)
         return True
 
     def _event(self, line: bytes) -> WatchEvent:
