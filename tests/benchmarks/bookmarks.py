@@ -44,7 +44,7 @@ from hortus.kube.watch import Watch
 from hortus.testing.apiserver import started_apiserver
 
 WATCHES = 10_000
-REST = 120.0
+REST = 45.0
 EVERY = 60.0
 _LINES = 100_000
 _SELECTIONS = (Selection(CONFIGMAPS, labels="watched=yes"), Selection(NAMESPACES, labels="watched=yes"))

@@ -139,6 +139,7 @@ class Watch:
         return self._absorb_other(line, self._on_bookmark)
 
     def _absorb_other(self, line: bytes, on_bookmark: Callable[[str], None]) -> bool:
+        """Takes a bookmark of another form; what only looks like one is left to the reader."""
         try:
             event = self._decoded(line)
         except Exception:
