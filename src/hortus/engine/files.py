@@ -19,8 +19,9 @@ from hortus.kube.kubeconfig import load, through_proxy
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
-_SETTLE = 50
-"""Milliseconds of quiet after which several events count as one change."""
+_SETTLE = 200
+"""Milliseconds of quiet after which several events count as one change. So often a thread for each file wakes at rest:
+four of them took 0.2 % of a core with 50 ms, and 0.06 % with 200."""
 _FIRST_LOOK = 1.0
 """The longest delay, in seconds, until the kernel reports a change."""
 
