@@ -34,7 +34,7 @@ from hortus.kube.errors import (
 )
 from hortus.kube.retries import retry_after
 from hortus.kube.tls import client_context
-from hortus.kube.transport import JSON, Answer, CallOptions, ConnectionSettings, Reader
+from hortus.kube.transport import JSON, Absorb, Answer, CallOptions, ConnectionSettings, Reader
 
 _PIECE = 64 << 10
 _IDLE = 60.0
@@ -262,8 +262,9 @@ class LeanTransport:
 
     @contextlib.asynccontextmanager
     async def stream(
-        self, target: str, *, accept: str = JSON, idle_timeout: float | None = None
+        self, target: str, *, accept: str = JSON, idle_timeout: float | None = None, absorb: Absorb | None = None
     ) -> AsyncIterator[Reader]:
+        """As `Connection.stream`; nothing is offered to `absorb`, since a node has few watches."""
         timeout = idle_timeout or self.settings.timeout
         channel = await _Channel.open(self._target, self.settings.connect_timeout)
         self._open.add(channel)
