@@ -14,10 +14,10 @@ from tests.cli.conftest import Fleet, cluster
 from tests.cli.terminals import program, terminal
 from tests.scenarios.running import environment
 
-from hortus.cli.fleet import reading
+from hortus.cli.fleet import showing
 from hortus.domains import Domain
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
-from hortus.engine import Actor
+from hortus.engine import Actor, fleetreading
 from hortus.engine.fleet import FleetKind, FleetRow, FleetView, RowStanding
 from hortus.engine.fleet import reading as typed
 from hortus.kube import Client, Resource
@@ -198,7 +198,7 @@ def test_an_object_without_the_shape_of_its_kind_is_a_problem(fleet: Fleet, monk
     broken = cluster("odd") | {"status": {"state": 5}}
     found = kind.taken(broken)
     assert "GardenerCluster kcp-system/odd" in str(found)
-    row = reading._unreadable(found)
+    row = fleetreading._unreadable(found)
     assert (row.standing, row.state, row.owner) == (RowStanding.FAILED, "Unreadable", Actor.USER)
 
 
@@ -224,8 +224,8 @@ class _Domain(Domain):
 def test_a_domain_adds_rows_of_its_own_by_its_descriptor(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     note: Object = {"metadata": {"name": "hello", "namespace": PLACE, "labels": {"example.org/note": "1"}}}
     fleet.run(lambda client: client.create(CONFIG_MAPS, note))
-    known: Callable[[], tuple[Domain, ...]] = reading.all_domains
-    monkeypatch.setattr(reading, "all_domains", lambda: (*known(), _Domain(__name__)))
+    known: Callable[[], tuple[Domain, ...]] = showing.all_domains
+    monkeypatch.setattr(showing, "all_domains", lambda: (*known(), _Domain(__name__)))
     try:
         names = [row["name"] for row in orjson.loads(fleet.type("top", "-o", "json").out)["items"]]
         assert names == ["two", "hello", "one"]

@@ -174,12 +174,15 @@ async def widened(
     columns = next((found for domain in all_domains() if (found := domain.wide_columns().get(resource))), None)
     if columns is None:
         return table
-    from hortus.cli.fleet.printing import until
-    from hortus.cli.fleet.reading import FleetReader
+    from hortus.engine.fleet import until
+    from hortus.engine.fleetreading import FleetReader, NotAFleet, ReadGarden
 
     async with open_garden(connections, client, place) as garden:
-        reader = FleetReader(client, garden, place, kinds=columns.kinds)
-        await reader.read()
+        reader = FleetReader(client, ReadGarden(garden.client, garden.namespace), place, kinds=columns.kinds)
+        try:
+            await reader.read()
+        except NotAFleet as error:
+            raise CommandError(f"{error}: is this the management cluster? (--kubeconfig)") from None
     for note in reader.notes:
         click.echo(f"note: {note}", err=True)
     facts, now = columns.facts(reader.objects), time.time()

@@ -17,7 +17,7 @@ import msgspec
 
 from hortus.engine.outcomes import Actor
 from hortus.engine.typed import NotReadable, read
-from hortus.kube.objects import Object, ObjectKey, Resource, key_of, parse_time
+from hortus.kube.objects import Object, ObjectKey, Resource, format_time, key_of, parse_time
 from hortus.schema import Condition, Kind, ObjectMeta
 
 S = TypeVar("S", bound=tuple[Any, ...])
@@ -65,6 +65,8 @@ class FleetRow(msgspec.Struct, frozen=True, kw_only=True):
     region: str = ""
     version: str = ""
     """The version of Kubernetes."""
+    labels: Mapping[str, str] = {}
+    """Labels of the object, for those who choose rows by them."""
 
 
 class Unreadable(NamedTuple):
@@ -111,6 +113,8 @@ class FleetView(ABC, Generic[S]):
     """The rows of one domain. The subject of a row is the tuple of values that it is made of."""
 
     kinds: Sequence[FleetKind] = ()
+    page: str = ""
+    """Name of the page of the dashboard that shows the rows; empty for none."""
     order: int = 9
     """Among rows that are equally well those of a view with a smaller number come first."""
 
@@ -175,3 +179,42 @@ def seconds_of(time: str | None) -> float | None:
         return parse_time(time) if time else None
     except ValueError:
         return None
+
+
+def document_of(row: FleetRow) -> dict[str, Any]:
+    """A row for programs: times are RFC 3339, and what is empty is left out."""
+    found = {
+        "kind": row.kind,
+        "namespace": row.namespace,
+        "name": row.name,
+        "standing": row.standing.name.lower(),
+        "state": row.state,
+        "reason": row.reason,
+        "message": row.message,
+        "owner": OWNERS[row.owner],
+        "step": row.step,
+        "since": format_time(row.since) if row.since is not None else "",
+        "expires": format_time(row.expires) if row.expires is not None else "",
+        "provider": row.provider,
+        "region": row.region,
+        "version": row.version,
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def until(time: float | None, now: float) -> str:
+    """The time that is left; `expired` after it."""
+    return "" if time is None else length(time - now) if time > now else "expired"
+
+
+def length(seconds: float) -> str:
+    """A length of time as in kubectl's tables: `45s`, `12m`, `3h20m`, `5d`."""
+    whole = max(0, int(seconds))
+    minutes, hours, days = whole // 60, whole // 3600, whole // 86400
+    if whole < 120:
+        return f"{whole}s"
+    if hours < 3:
+        return f"{minutes}m"
+    if hours < 8 and minutes % 60:
+        return f"{hours}h{minutes % 60}m"
+    return f"{hours}h" if days < 2 else f"{days}d"

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from hortus.engine.fleet import OWNERS, FleetRow, RowStanding
+from hortus.engine.fleet import OWNERS, FleetRow, RowStanding, document_of, length, until
 from hortus.kube.objects import format_time
 from hortus.terminal import Table, clean
 
@@ -119,27 +119,12 @@ def problems_table(rows: Iterable[FleetRow], now: float, *, wide: bool) -> Table
 
 def document(rows: Iterable[FleetRow], notes: Sequence[str], now: float, server: str) -> dict[str, Any]:
     """The rows for programs; times are RFC 3339."""
-    return {"server": server, "time": format_time(now), "notes": list(notes), "items": [_item(row) for row in rows]}
-
-
-def _item(row: FleetRow) -> dict[str, Any]:
-    found = {
-        "kind": row.kind,
-        "namespace": row.namespace,
-        "name": row.name,
-        "standing": row.standing.name.lower(),
-        "state": row.state,
-        "reason": row.reason,
-        "message": row.message,
-        "owner": OWNERS[row.owner],
-        "step": row.step,
-        "since": format_time(row.since) if row.since is not None else "",
-        "expires": format_time(row.expires) if row.expires is not None else "",
-        "provider": row.provider,
-        "region": row.region,
-        "version": row.version,
+    return {
+        "server": server,
+        "time": format_time(now),
+        "notes": list(notes),
+        "items": [document_of(row) for row in rows],
     }
-    return {name: value for name, value in found.items() if value}
 
 
 def _cells(row: FleetRow, now: float) -> tuple[str, ...]:
@@ -150,24 +135,6 @@ def _cells(row: FleetRow, now: float) -> tuple[str, ...]:
 
 def _ago(time: float | None, now: float) -> str:
     return "" if time is None else length(now - time)
-
-
-def until(time: float | None, now: float) -> str:
-    """The time that is left; `expired` after it."""
-    return "" if time is None else length(time - now) if time > now else "expired"
-
-
-def length(seconds: float) -> str:
-    """A length of time as in kubectl's tables: `45s`, `12m`, `3h20m`, `5d`."""
-    whole = max(0, int(seconds))
-    minutes, hours, days = whole // 60, whole // 3600, whole // 86400
-    if whole < 120:
-        return f"{whole}s"
-    if hours < 3:
-        return f"{minutes}m"
-    if hours < 8 and minutes % 60:
-        return f"{hours}h{minutes % 60}m"
-    return f"{hours}h" if days < 2 else f"{days}d"
 
 
 def _cut(text: str, width: int) -> str:

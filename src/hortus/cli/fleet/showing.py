@@ -20,10 +20,11 @@ from hortus.cli.fleet.printing import (
     summary,
     top_table,
 )
-from hortus.cli.fleet.reading import FleetReader, all_views
 from hortus.cli.fleet.screen import Picture, Screen
+from hortus.domains import all_domains
 from hortus.engine.fleet import FleetRow, RowStanding
-from hortus.terminal import Connections, OutputFormat, Table, clean, open_garden, plain, print_table
+from hortus.engine.fleetreading import FleetReader, NotAFleet, ReadGarden
+from hortus.terminal import CommandError, Connections, OutputFormat, Table, clean, open_garden, plain, print_table
 from hortus.terminal.failures import coloured
 
 Chosen = Callable[[Sequence[FleetRow], float], list[FleetRow]]
@@ -32,7 +33,7 @@ Chosen = Callable[[Sequence[FleetRow], float], list[FleetRow]]
 async def show_top(connections: Connections, namespace: str, format: OutputFormat, *, once: bool) -> None:
     async with _reader(connections, namespace) as reader:
         if once or not format.tabular or not _on_screen():
-            await reader.read()
+            await _read(reader)
             now = time.time()
             _print(reader, reader.rows(now), now, format, top_table)
         else:
@@ -49,7 +50,7 @@ async def show_problems(
 
     async with _reader(connections, namespace) as reader:
         if once or not format.tabular or not _on_screen():
-            await reader.read()
+            await _read(reader)
             now = time.time()
             found = chosen(reader.rows(now), now)
             if found or not format.tabular:
@@ -119,6 +120,13 @@ def _print_notes(reader: FleetReader) -> None:
         click.echo(f"note: {clean(note)}", err=True)
 
 
+async def _read(reader: FleetReader) -> None:
+    try:
+        await reader.read()
+    except NotAFleet as error:
+        raise CommandError(f"{error}: is this the management cluster? (--kubeconfig)") from None
+
+
 def _drop(logger: object, method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
     raise structlog.DropEvent
 
@@ -132,4 +140,5 @@ async def _reader(connections: Connections, namespace: str) -> AsyncIterator[Fle
     # Failures of watches are notes on the screen; log lines would destroy it.
     structlog.configure(processors=[_drop])
     async with connections.management() as management, open_garden(connections, management, namespace) as garden:
-        yield FleetReader(management, garden, namespace, views=all_views())
+        views = [view for domain in all_domains() for view in domain.fleet_views()]
+        yield FleetReader(management, ReadGarden(garden.client, garden.namespace), namespace, views=views)

@@ -31,6 +31,7 @@ class AccessRows(FleetView[AccessSubject]):
     """One row for each ClusterAccess."""
 
     kinds = (_ACCESSES,)
+    page = "access"
 
     def subjects(self, objects: FleetObjects) -> Iterable[AccessSubject]:
         return map(AccessSubject, objects.all(_ACCESSES, ClusterAccess))

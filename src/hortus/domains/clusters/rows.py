@@ -64,6 +64,7 @@ class RuntimeRows(FleetView[RuntimeSubject]):
     """One row for each Runtime."""
 
     kinds = (_RUNTIMES, _CLUSTERS, _SECRETS, _SHOOTS)
+    page = "clusters"
     order = 0
 
     def subjects(self, objects: FleetObjects) -> Iterable[RuntimeSubject]:
@@ -95,6 +96,7 @@ class RuntimeRows(FleetView[RuntimeSubject]):
             provider=wanted.provider.type if wanted is not None else "",
             region=wanted.region if wanted is not None else "",
             version=shoot.version if shoot is not None else "" if wanted is None else wanted.version,
+            labels=metadata.labels,
         )
 
 

@@ -51,6 +51,7 @@ class ClusterRows(FleetView[ClusterSubject]):
     """One row for each GardenerCluster without a Runtime."""
 
     kinds = (_RUNTIMES, _CLUSTERS, _SECRETS)
+    page = "clusters"
     order = 1
 
     def subjects(self, objects: FleetObjects) -> Iterable[ClusterSubject]:
@@ -81,6 +82,7 @@ class ClusterRows(FleetView[ClusterSubject]):
             expires=seconds_of(secret.annotations.get(Annotation.EXPIRATION)) if secret is not None else None,
             provider=metadata.labels.get(Label.PROVIDER, ""),
             region=metadata.labels.get(Label.REGION, ""),
+            labels=metadata.labels,
         )
 
 

@@ -46,7 +46,10 @@ class ProfilePart(NamedTuple):
     @classmethod
     def of(cls, obj: Object) -> ProfilePart:
         """Raises NotReadable."""
-        profile = read(ClusterProfile, obj)
+        return cls.from_profile(read(ClusterProfile, obj))
+
+    @classmethod
+    def from_profile(cls, profile: ClusterProfile) -> ProfilePart:
         shown = row(profile)
         kind = _CONDITIONS.get(shown.state, ProfileCondition.JOINED)
         found = next((one for one in profile.status.conditions if one.type == kind), None)
@@ -65,6 +68,7 @@ class ProfileRows(FleetView[ProfileSubject]):
     """One row for each cluster that no Runtime or GardenerCluster shows, or that is ill."""
 
     kinds = (_PROFILES,)
+    page = "clusters"
     order = 2
 
     def subjects(self, objects: FleetObjects) -> Iterable[ProfileSubject]:
@@ -88,6 +92,7 @@ class ProfileRows(FleetView[ProfileSubject]):
             provider=shown.provider,
             region=shown.region,
             version=shown.version,
+            labels=shown.labels,
         )
 
 

@@ -23,6 +23,7 @@ class LeftoverRows(FleetView[LeftoverSubject]):
     """One row for each Leftover with an item that was not seen to be gone; well once a person has acknowledged it."""
 
     kinds = (_LEFTOVERS,)
+    page = "leftovers"
     order = 3
 
     def subjects(self, objects: FleetObjects) -> Iterable[LeftoverSubject]:

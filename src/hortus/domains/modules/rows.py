@@ -25,6 +25,7 @@ class KymaRows(FleetView[KymaSubject]):
     """One row for each Kyma."""
 
     kinds = (_KYMAS,)
+    page = "modules"
     order = 3
 
     def subjects(self, objects: FleetObjects) -> Iterable[KymaSubject]:

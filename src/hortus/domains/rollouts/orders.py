@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import click
 
+from hortus.domains.rollouts import directing
 from hortus.domains.rollouts.changekinds import ChangeKindError, CompiledKind, ExpressionError
 from hortus.domains.rollouts.reading import get_rollout
 from hortus.domains.rollouts.starting import new_rollout
@@ -15,19 +18,16 @@ from hortus.engine import read
 from hortus.engine.rollouts import policy_for, readable
 from hortus.engine.rollouts.types import (
     CHANGE_KINDS,
-    ENDED,
     ROLLOUT_POLICIES,
     ROLLOUTS,
     ChangeKind,
     Rollout,
     RolloutChange,
-    RolloutPhase,
     RolloutPolicy,
     RolloutSpec,
 )
-from hortus.kube import Client, PatchKind
-from hortus.kube.errors import Conflict, Forbidden, NotFound
-from hortus.kube.objects import Object
+from hortus.kube import Client
+from hortus.kube.errors import Forbidden, NotFound
 from hortus.kube.selectors import LabelSelector, SelectorError
 from hortus.schema import ObjectMeta, encode
 from hortus.terminal import CommandError, Connections, OutputFormat, plain
@@ -48,58 +48,34 @@ class StartRequest(NamedTuple):
 
 async def approve(connections: Connections, name: str, namespace: str, stage: str) -> None:
     """Approve a stage. Raises CommandError, KubeError."""
-    async with connections.management() as client:
-        rollout = await get_rollout(client, name, namespace)
-        _expect_running(rollout)
-        known = [one.name for one in rollout.status.stages]
-        chosen = stage or rollout.status.stage
-        if chosen not in known:
-            raise CommandError(f"Rollout {name} has no stage {chosen!r}; its stages: {', '.join(known) or 'none yet'}")
-        terms = () if rollout.spec.policy is None else rollout.spec.policy.stages
-        if any(one.approval == "None" for one in terms if one.name == chosen):
-            raise CommandError(f"stage {chosen} of rollout {name} needs no approval")
-        if chosen in rollout.spec.approved:
-            click.echo(f"stage {chosen} of rollout {name} is approved already")
-            return
-        await _approve(client, rollout, chosen)
-    click.echo(f"stage {chosen} of rollout {name} approved")
+    await _give(connections, name, namespace, partial(directing.approve, stage=stage))
 
 
 async def pause(connections: Connections, name: str, namespace: str) -> None:
     """Pause a rollout. Raises CommandError, KubeError."""
-    async with connections.management() as client:
-        rollout = await get_rollout(client, name, namespace)
-        _expect_running(rollout)
-        await _patch(client, rollout, {"state": "Pause"})
-    click.echo(f"rollout {name} paused: clusters that have begun finish")
+    await _give(connections, name, namespace, directing.pause)
 
 
 async def resume(connections: Connections, name: str, namespace: str) -> None:
     """Resume a rollout that was paused or that halted. Raises CommandError, KubeError."""
-    async with connections.management() as client:
-        rollout = await get_rollout(client, name, namespace)
-        _expect_running(rollout)
-        patch: Object = {}
-        if rollout.spec.state == "Pause":
-            patch["state"] = "Run"
-        if rollout.status.halts > rollout.spec.resumes:
-            patch["resumes"] = rollout.status.halts
-        if not patch:
-            raise CommandError(
-                f"Rollout {name} is neither paused nor halted: it is {rollout.status.phase or 'Pending'}"
-            )
-        await _patch(client, rollout, patch)
-    forgiven = "; the failures so far no longer count" if "resumes" in patch else ""
-    click.echo(f"rollout {name} resumed{forgiven}")
+    await _give(connections, name, namespace, directing.resume)
 
 
 async def abort(connections: Connections, name: str, namespace: str) -> None:
     """Abort a rollout. Raises CommandError, KubeError."""
+    await _give(connections, name, namespace, directing.abort)
+
+
+async def _give(
+    connections: Connections, name: str, namespace: str, order: Callable[..., Coroutine[Any, Any, str]]
+) -> None:
+    """Gives an order to a rollout, and prints the outcome."""
     async with connections.management() as client:
         rollout = await get_rollout(client, name, namespace)
-        _expect_running(rollout)
-        await _patch(client, rollout, {"state": "Abort"})
-    click.echo(f"rollout {name} aborted: clusters that have begun finish")
+        try:
+            click.echo(await order(client, rollout, manager=FIELD_MANAGER))
+        except directing.OrderRefused as refused:
+            raise CommandError(str(refused)) from None
 
 
 async def start(connections: Connections, request: StartRequest, namespace: str, *, dry_run: bool) -> None:
@@ -198,34 +174,3 @@ def _rollout(
         execute="Patch",
     )
     return Rollout(metadata=ObjectMeta(name=made.metadata.name, namespace=namespace), spec=spec)
-
-
-def _expect_running(rollout: Rollout) -> None:
-    phase = rollout.status.phase
-    if (phase in ENDED and phase != RolloutPhase.SUCCEEDED) or rollout.spec.state == "Abort":
-        raise CommandError(f"Rollout {rollout.metadata.name} is over: {phase or 'Aborted'}")
-
-
-async def _approve(client: Client, rollout: Rollout, stage: str) -> None:
-    """Append to the list as it was read, and read it again after a conflict: approvals at the same time all count."""
-    while stage not in rollout.spec.approved:
-        metadata = rollout.metadata
-        path, value = ("/spec/approved/-", stage) if rollout.spec.approved else ("/spec/approved", [stage])
-        patch: list[Object] = [
-            {"op": "add", "path": "/metadata/resourceVersion", "value": metadata.resource_version},
-            {"op": "add", "path": path, "value": value},
-        ]
-        try:
-            await client.patch(
-                ROLLOUTS, metadata.name, patch, metadata.namespace, PatchKind.JSON, field_manager=FIELD_MANAGER
-            )
-            return
-        except Conflict:
-            rollout = await get_rollout(client, metadata.name, metadata.namespace)
-
-
-async def _patch(client: Client, rollout: Rollout, spec: Object) -> None:
-    metadata = rollout.metadata
-    await client.patch(
-        ROLLOUTS, metadata.name, {"spec": spec}, metadata.namespace, PatchKind.MERGE, field_manager=FIELD_MANAGER
-    )

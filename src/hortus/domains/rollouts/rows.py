@@ -31,6 +31,7 @@ class RolloutRows(FleetView[RolloutSubject]):
     """One row for each rollout that has not ended."""
 
     kinds = (_ROLLOUTS,)
+    page = "rollouts"
     order = 2
 
     def subjects(self, objects: FleetObjects) -> Iterable[RolloutSubject]:

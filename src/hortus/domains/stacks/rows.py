@@ -39,6 +39,7 @@ class ReleaseRows(FleetView[ReleaseSubject]):
     """One row for each ClusterStackRelease."""
 
     kinds = (_RELEASES,)
+    page = "stacks"
     order = 4
 
     def subjects(self, objects: FleetObjects) -> Iterable[ReleaseSubject]:
@@ -55,6 +56,7 @@ class AddonRows(FleetView[AddonSubject]):
     """One row for each ClusterAddon."""
 
     kinds = (_ADDONS,)
+    page = "stacks"
     order = 5
 
     def subjects(self, objects: FleetObjects) -> Iterable[AddonSubject]:

@@ -24,6 +24,7 @@ class PlacementRows(FleetView[PlacementSubject]):
     """One row for each AgentPlacement."""
 
     kinds = (_PLACEMENTS,)
+    page = "agents"
     order = 6
 
     def subjects(self, objects: FleetObjects) -> Iterable[PlacementSubject]:

@@ -6,9 +6,10 @@ A kind that is not served has no objects. A kind that cannot be read is noted, a
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from hortus.domains import all_domains
+from msgspec.structs import replace
+
 from hortus.engine.cache import Cache, number_of
 from hortus.engine.caches import Caches
 from hortus.engine.fleet import FleetKind, FleetObjects, FleetRow, FleetView, KeptRows, RowStanding, Unreadable
@@ -17,7 +18,19 @@ from hortus.engine.reflector import EventStream, Page
 from hortus.kube import Client, SystemClock
 from hortus.kube.errors import Forbidden, KubeError, NotFound
 from hortus.kube.objects import Object, ObjectKey, Resource
-from hortus.terminal import CommandError, ProjectGarden
+
+
+class NotAFleet(Exception):
+    """A cluster serves none of the kinds of a fleet; the message names them."""
+
+
+class ReadGarden(NamedTuple):
+    """The garden as far as it may be read."""
+
+    client: Client | None = None
+    """None where no garden is known: kinds of the garden have no objects then."""
+    namespace: str = ""
+    """Namespace of the project; empty for all namespaces."""
 
 
 class FleetReader:
@@ -26,7 +39,7 @@ class FleetReader:
     def __init__(
         self,
         management: Client,
-        garden: ProjectGarden,
+        garden: ReadGarden,
         namespace: str,
         *,
         views: Sequence[FleetView[Any]] = (),
@@ -50,9 +63,9 @@ class FleetReader:
         return self._management.host
 
     async def read(self) -> None:
-        """Lists everything once. Raises KubeError, and CommandError if the cluster serves nothing of a fleet."""
+        """Lists everything once. Raises KubeError, and NotAFleet if the cluster serves nothing of a fleet."""
         for kind in self._kinds:
-            cache = self._caches[kind] = Cache(kind.resource.plural, transform=_kept(kind))
+            cache = self._caches[kind] = Cache(kind.resource.plural, transform=kept_part(kind))
             kept: list[Object] = []
             version = ""
             try:
@@ -69,7 +82,7 @@ class FleetReader:
         ours = [kind for kind in self._kinds if not kind.garden and kind.resource.group]
         if all(isinstance(self._problems.get(kind), NotFound) for kind in ours):
             names = ", ".join(dict.fromkeys(kind.resource.kind for kind in ours))
-            raise CommandError(f"{self.host} serves none of {names}: is this the management cluster? (--kubeconfig)")
+            raise NotAFleet(f"{self.host} serves none of {names}")
 
     def watch(self, changed: Callable[[], None]) -> None:
         """Keeps everything current until `close`; `changed` is called after each change."""
@@ -78,7 +91,9 @@ class FleetReader:
             caches = hosts.setdefault(
                 (kind.garden, kind.metadata_only), Caches(self._lister(kind), clock=SystemClock())
             )
-            cache = caches.get(kind.resource, namespace=self._place(kind), labels=kind.labels, transform=_kept(kind))
+            cache = caches.get(
+                kind.resource, namespace=self._place(kind), labels=kind.labels, transform=kept_part(kind)
+            )
             cache.subscribe(lambda _: changed())
             self._caches[kind] = cache
         self._running = list(hosts.values())
@@ -109,31 +124,22 @@ class FleetReader:
     def objects(self) -> FleetObjects:
         empty: Mapping[ObjectKey, object] = {}
         values: dict[FleetKind, Mapping[ObjectKey, object]] = dict.fromkeys(self._unused, empty)
-        return FleetObjects({**values, **{kind: _Values(cache) for kind, cache in self._caches.items()}})
+        return FleetObjects({**values, **{kind: KeptValues(cache) for kind, cache in self._caches.items()}})
 
     def rows(self, now: float) -> list[FleetRow]:
         """All rows as they are now, worst first, and among these the oldest."""
-        objects = self.objects
-        found = [_unreadable(one) for one in dict.fromkeys(_refused(objects.values.values()))]
-        for kept in self._rows:
-            found += sorted((_judged(row, now) for row in kept.rows(objects)), key=_name)
-        return sorted(found, key=_rank)
+        return ranked_rows(self._rows, self.objects, now)
 
-    def _lister(self, kind: FleetKind) -> Client | _MetadataOnly:
+    def _lister(self, kind: FleetKind) -> Client | MetadataOnly:
         client = self._garden.client if kind.garden else self._management
         assert client is not None, "kinds of a garden that is not named are left out"
-        return _MetadataOnly(client) if kind.metadata_only else client
+        return MetadataOnly(client) if kind.metadata_only else client
 
     def _place(self, kind: FleetKind) -> str:
         return self._garden.namespace if kind.garden else self._namespace
 
 
-def all_views() -> list[FleetView[Any]]:
-    """The views of all domains."""
-    return [view for domain in all_domains() for view in domain.fleet_views()]
-
-
-class _MetadataOnly:
+class MetadataOnly:
     """A client that lists and watches objects without the rest: values of Secrets are never asked for."""
 
     def __init__(self, client: Client) -> None:
@@ -148,7 +154,7 @@ class _MetadataOnly:
         return self._client.watch(resource, namespace, metadata_only=True, **options)
 
 
-class _Values(Mapping[ObjectKey, object]):
+class KeptValues(Mapping[ObjectKey, object]):
     """The values that a cache keeps of its objects."""
 
     def __init__(self, cache: Cache) -> None:
@@ -164,7 +170,7 @@ class _Values(Mapping[ObjectKey, object]):
         return len(self._cache)
 
 
-def _kept(kind: FleetKind) -> Callable[[Object], Object]:
+def kept_part(kind: FleetKind) -> Callable[[Object], Object]:
     """The part of an object that is kept: what a cache needs of its metadata, and the value that views read."""
 
     def shrink(obj: Object) -> Object:
@@ -173,6 +179,14 @@ def _kept(kind: FleetKind) -> Callable[[Object], Object]:
         return {"metadata": kept, "value": kind.taken(obj)}
 
     return shrink
+
+
+def ranked_rows(kept: Iterable[KeptRows[Any]], objects: FleetObjects, now: float) -> list[FleetRow]:
+    """The rows of some views at this time, worst first, and among these the oldest."""
+    found = [_unreadable(one) for one in dict.fromkeys(_refused(objects.values.values()))]
+    for rows in kept:
+        found += sorted((_judged(row, now) for row in rows.rows(objects)), key=_name)
+    return sorted(found, key=_rank)
 
 
 def _refused(values: Iterable[Mapping[ObjectKey, object]]) -> Iterator[Unreadable]:
@@ -197,8 +211,6 @@ def _judged(row: FleetRow, now: float) -> FleetRow:
     """The row as it is at this time: a credential may have expired without a change of any object."""
     if row.expires is None or row.expires > now:
         return row
-    from msgspec.structs import replace
-
     owner = row.owner if row.owner != Actor.NOBODY else Actor.OPERATOR
     return replace(row, standing=RowStanding.FAILED, reason="CredentialExpired", owner=owner, since=row.expires)
 
