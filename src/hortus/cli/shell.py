@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from hortus import __version__
-from hortus.cli import completion, credentialplugin, get, manifests, run
+from hortus.cli import completion, credentialplugin, get, manifests, run, ui
 from hortus.cli.arguments import hoisted
 from hortus.cli.envtest import commands as envtest
 from hortus.cli.fleet import commands as fleet
@@ -94,6 +94,7 @@ def _register() -> None:
     get.register(app, _connect)
     credentialplugin.register(app, _connect)
     fleet.register(app, _connect)
+    ui.register(app, _connect)
     run.register(app)
     install.register(app, _connect)
     simulate.register(app, _connect)

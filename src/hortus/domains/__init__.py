@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hortus.engine.fleet import FleetView, WideColumns
     from hortus.engine.leftovers import LeftoverRecorder
     from hortus.engine.observing import Alert, Board
+    from hortus.engine.pages import ClusterPart, FleetPage
     from hortus.engine.rbac import Permission
     from hortus.engine.remote import RemotePool
     from hortus.engine.rollouts import RolloutGate
@@ -288,6 +289,14 @@ class Domain:
 
     def fleet_views(self) -> Sequence[FleetView[Any]]:
         """The rows of the domain's objects in `hortus top` and `hortus problems`."""
+        return ()
+
+    def pages(self) -> Sequence[FleetPage]:
+        """The domain's pages of the dashboard."""
+        return ()
+
+    def cluster_parts(self) -> Sequence[ClusterPart]:
+        """The domain's parts in the dashboard's page of a cluster."""
         return ()
 
     def wide_columns(self) -> Mapping[Resource, WideColumns]:

@@ -174,10 +174,9 @@ class Connections:
         if file.name in ("kubeconfig", GARDEN_FILE) and (reason := self.stopped(file.parent)):
             raise CommandError(reason)
 
-    @cached_property
-    def _garden_access(self) -> Access:
-        from hortus.kube.kubeconfig import load
-
+    @property
+    def garden_file(self) -> Path:
+        """The file of the garden. Raises GardenMissing."""
         given = self.garden_kubeconfig
         if given is None and not self.local_chosen and os.environ.get("GARDEN_KUBECONFIG"):
             given = Path(os.environ["GARDEN_KUBECONFIG"])
@@ -187,6 +186,13 @@ class Connections:
                 "no option names the garden: give --garden-kubeconfig FILE or set GARDEN_KUBECONFIG "
                 f"(looked for {file})"
             )
+        return file
+
+    @cached_property
+    def _garden_access(self) -> Access:
+        from hortus.kube.kubeconfig import load
+
+        file = self.garden_file
         access = load(file).access()
         self._expect_running(file.expanduser())
         return access

@@ -33,6 +33,13 @@ _FLEET = together(
         help="Port on 127.0.0.1 for the API server; 0 takes any free one.",
     ),
     click.option(
+        "--dashboard-port",
+        type=Number(0, 65535),
+        metavar="PORT",
+        default=0,
+        help="Port on 127.0.0.1 for the dashboard; 0 takes the one it had, else any free one.",
+    ),
+    click.option(
         "--clusters",
         type=Number(0, 20000),
         metavar="NUMBER",
@@ -199,6 +206,7 @@ def _detach(state: StateDirectory, options: UpOptions) -> None:
         _fail(str(error))
     command = [*MODULE, "hortus", "up", "--state-dir", str(state.path), "--port", str(options.port)]
     command += ["--clusters", str(options.clusters), "--controllers", str(options.controllers)]
+    command += ["--dashboard-port", str(options.dashboard_port)]
     command += ["--ephemeral"] if options.ephemeral else []
     command += ["--config", str(options.config)] if options.config else []
     command += ["--audit-policy", str(options.audit_policy)] if options.audit_policy else []

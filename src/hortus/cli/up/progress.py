@@ -22,6 +22,7 @@ _TITLES = {
     "apiserver": "API server",
     "simulation": "simulated garden",
     "controllers": "controllers",
+    "dashboard": "dashboard",
 }
 
 STOPS_IT = "Ctrl-C stops it"
@@ -74,6 +75,8 @@ class Display:
         show("")
         show(f"  management cluster   export KUBECONFIG={self._state / 'kubeconfig'}")
         show(f"  simulated garden     {self._state / 'garden.kubeconfig'}")
+        if dashboard := facts.get("dashboard", ""):
+            show(f"  dashboard            {dashboard} (`{command_for('ui', self._state)}` opens it, signed in)")
         kept = "in memory: gone when it stops" if self._ephemeral else self._store or str(self._state)
         show(f"  state                {kept}")
         show("")

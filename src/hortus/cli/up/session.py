@@ -41,6 +41,8 @@ class UpOptions(msgspec.Struct, frozen=True):
     """URL of the etcd that keeps objects; empty for the database in the state directory."""
     serve_only: bool = False
     """Starts the API server alone."""
+    dashboard_port: int = 0
+    """Port of the dashboard; 0 for the one it had, or any free one."""
 
 
 class PortTaken(Exception):
@@ -51,14 +53,14 @@ RECORD_AGAIN = 5.0
 """Seconds until a failed write of run.json is repeated."""
 
 
-def free_port(port: int, *, before: int = 0) -> int:
+def free_port(port: int, *, before: int = 0, flag: str = "--port") -> int:
     """`port` itself if it can be listened on; for 0 the one it was `before`, else any free one. Raises PortTaken.
 
     Kubeconfigs that were handed out name a port, so keeping it is worth a try.
     """
     if not port and before:
         with suppress(PortTaken):
-            return free_port(before)
+            return free_port(before, flag=flag)
     port = port or domains.free_port()
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -66,14 +68,14 @@ def free_port(port: int, *, before: int = 0) -> int:
             probe.bind(("127.0.0.1", port))
         except PermissionError:
             raise PortTaken(
-                f"port {port} needs permissions that you do not have. Choose one above 1023: --port 6443"
+                f"port {port} needs permissions that you do not have. Choose one above 1023: {flag} 6443"
             ) from None
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise PortTaken(f"cannot listen on 127.0.0.1:{port}: {error.strerror}") from None
             raise PortTaken(
-                f"port {port} on 127.0.0.1 is taken by another program. Choose another with --port N, "
-                "or any free one with --port 0."
+                f"port {port} on 127.0.0.1 is taken by another program. Choose another with {flag} N, "
+                f"or any free one with {flag} 0."
             ) from None
         return int(probe.getsockname()[1])
 
@@ -89,6 +91,7 @@ class Session:
         self._stop = asyncio.Event()
         self._later: asyncio.TimerHandle | None = None
         self._started = format_time(time.time())
+        self._dashboard_url = ""
 
     async def run(self) -> None:
         """Start everything, then stay until SIGINT or SIGTERM. Raises ChildFailed, PortTaken."""
@@ -156,7 +159,8 @@ class Session:
         finally:
             begun.cancel()
         if simulation is not None:
-            await self._start_others(simulation, controllers, heard, prepared)
+            dashboard = self._dashboard()
+            await self._start_others(simulation, [*controllers, dashboard], heard, prepared)
 
     async def _start_others(
         self, simulation: Child, controllers: Sequence[Child], heard: Listener, prepared: asyncio.Event
@@ -178,6 +182,21 @@ class Session:
         numbers = range(self._options.controllers)
         return [self._child("controllers", LOAD_FIRST, "--replica", str(number), number=number) for number in numbers]
 
+    def _dashboard(self) -> Child:
+        """The dashboard reads address and trust of the API server from the controllers' file, and no credential."""
+        last = self._state.run()
+        port = free_port(
+            self._options.dashboard_port,
+            before=(urlsplit(last.dashboard).port or 0) if last else 0,
+            flag="--dashboard-port",
+        )
+        self._dashboard_url = f"http://127.0.0.1:{port}"
+        command = [*MODULE, "hortus.dashboard.main", "serve", "--supervised", "--port", str(port)]
+        command += ["--kubeconfig", str(self._state.controllers_kubeconfig), "--state-dir", str(self._state.path)]
+        child = Child("dashboard", command, log=self._state.logs / "dashboard.log", inherited=self._state.lock)
+        self._children.append(child)
+        return child
+
     def _child(self, kind: str, *arguments: str, number: int = 0) -> Child:
         name = f"{kind}-{number + 1}" if number else kind
         command = [*MODULE, "hortus.cli.up.processes", kind, "--state-dir", str(self._state.path)]
@@ -198,6 +217,7 @@ class Session:
             version=__version__,
             started=self._started,
             ephemeral=self._options.ephemeral,
+            dashboard=self._dashboard_url,
             parts=[child.name for child in self._children],
             processes={child.name: child.pid for child in self._children if child.pid},
         )

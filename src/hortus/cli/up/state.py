@@ -10,6 +10,7 @@ clouds.yaml           the OpenStack cloud, with the password of its user (0600)
 modules/              layers of modules that the controllers have fetched
 state.db              every object (SQLite, written by the API server process alone)
 format                the version of this layout; below it `state.db`, once that file has been made
+dashboard.sock        gives the browser of `hortus ui` a ticket for the dashboard
 run.json              who runs on it, or did last: process ids and addresses
 logs/                 one file a process, JSON lines
 lock                  held while somebody runs on it, whose process id is in it
@@ -52,6 +53,8 @@ class RunFile(msgspec.Struct):
     started: str
     """RFC 3339."""
     ephemeral: bool = False
+    dashboard: str = ""
+    """Base URL of the dashboard."""
     parts: list[str] = []
     """Names of the processes that belong to this run."""
     processes: dict[str, int] = {}

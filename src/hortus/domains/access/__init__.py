@@ -11,6 +11,7 @@ from hortus.domains import DemoFleet, Domain, LocalSetup, ProcessContext, RbacRu
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
     from hortus.engine.fleet import FleetView
+    from hortus.engine.pages import ClusterPart, FleetPage
     from hortus.kube.objects import Object, Resource
     from hortus.schema import Kind
     from hortus.terminal import CommandGroup, Connections
@@ -56,6 +57,16 @@ class _Access(Domain):
             leftovers=process.leftovers,
             settings=settings.from_flags(process.values),
         )
+
+    def pages(self) -> Sequence[FleetPage]:
+        from hortus.domains.access.pages import AccessPage
+
+        return (AccessPage(),)
+
+    def cluster_parts(self) -> Sequence[ClusterPart]:
+        from hortus.domains.access.pages import AccessPart
+
+        return (AccessPart(),)
 
     def fleet_views(self) -> Sequence[FleetView[Any]]:
         from hortus.domains.access.rows import AccessRows

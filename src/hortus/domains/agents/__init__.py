@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hortus.domains import ProcessContext
     from hortus.engine.flags import Flag
     from hortus.engine.fleet import FleetView
+    from hortus.engine.pages import ClusterPart, FleetPage
     from hortus.engine.rollouts.types import ChangeKind
     from hortus.kube.objects import Resource
     from hortus.schema import Kind
@@ -79,6 +80,16 @@ class _Agents(Domain):
         from hortus.domains.agents import composition
 
         composition.add_to(process)
+
+    def pages(self) -> Sequence[FleetPage]:
+        from hortus.domains.agents.pages import AgentPage
+
+        return (AgentPage(),)
+
+    def cluster_parts(self) -> Sequence[ClusterPart]:
+        from hortus.domains.agents.pages import PlacementPart
+
+        return (PlacementPart(),)
 
     def fleet_views(self) -> Sequence[FleetView[Any]]:
         from hortus.domains.agents.fleet.rows import PlacementRows

@@ -11,6 +11,7 @@ from hortus.domains import DemoFleet, Domain, LocalSetup, ProcessContext, RbacRu
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
     from hortus.engine.fleet import FleetView, WideColumns
+    from hortus.engine.pages import ClusterPart
     from hortus.engine.rollouts.types import ChangeKind
     from hortus.kube.objects import Object, Resource
     from hortus.schema import Kind
@@ -69,6 +70,11 @@ class _Clusters(Domain):
         from hortus.domains.clusters import composition
 
         composition.add_to(process)
+
+    def cluster_parts(self) -> Sequence[ClusterPart]:
+        from hortus.domains.clusters.pages import RuntimePart
+
+        return (RuntimePart(),)
 
     def fleet_views(self) -> Sequence[FleetView[Any]]:
         from hortus.domains.clusters.rows import RuntimeRows

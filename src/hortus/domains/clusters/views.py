@@ -80,7 +80,7 @@ def explanation(
         runtime=f"{metadata.namespace}/{metadata.name}",
         state=service.state_of(runtime) or "not reconciled yet",
         since=condition.last_transition_time if condition else "",
-        condition=_sentence(condition) if condition else "there is no condition yet",
+        condition=sentence_of(condition) if condition else "there is no condition yet",
         turn=OWNERS[turn.actor],
         advice=turn.advice,
         shoot=unseen or _shoot(found, place or service.shoot_name(runtime)),
@@ -91,7 +91,8 @@ def explanation(
     )
 
 
-def _sentence(condition: Condition) -> str:
+def sentence_of(condition: Condition) -> str:
+    """A condition in one sentence."""
     return f"{condition.message} ({condition.type}={condition.status}, {condition.reason})"
 
 

@@ -10,6 +10,7 @@ from hortus.domains import DemoFleet, Domain, ProcessContext, RbacRules, Reload
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
     from hortus.engine.fleet import FleetView, WideColumns
+    from hortus.engine.pages import ClusterPart
     from hortus.engine.rollouts.types import ChangeKind
     from hortus.kube.objects import Object, Resource
     from hortus.schema import Kind
@@ -63,6 +64,11 @@ class _Credentials(Domain):
         from hortus.domains.credentials.composition import add_to
 
         return add_to(process)
+
+    def cluster_parts(self) -> Sequence[ClusterPart]:
+        from hortus.domains.credentials.pages import CredentialPart
+
+        return (CredentialPart(),)
 
     def fleet_views(self) -> Sequence[FleetView[Any]]:
         from hortus.domains.credentials.rows import ClusterRows

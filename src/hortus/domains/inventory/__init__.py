@@ -11,6 +11,7 @@ from hortus.domains import DemoFleet, Domain, LocalSetup, ProcessContext, RbacRu
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
     from hortus.engine.fleet import FleetView
+    from hortus.engine.pages import ClusterPart
     from hortus.kube.objects import Object, Resource
     from hortus.schema import Kind
     from hortus.terminal import CommandGroup, Connections
@@ -78,6 +79,11 @@ class _Inventory(Domain):
         from hortus.domains.inventory import commands
 
         commands.register(app, connect)
+
+    def cluster_parts(self) -> Sequence[ClusterPart]:
+        from hortus.domains.inventory.pages import ProfileNodes
+
+        return (ProfileNodes(),)
 
     def fleet_views(self) -> Sequence[FleetView[Any]]:
         from hortus.domains.inventory.rows import ProfileRows

@@ -11,6 +11,7 @@ from hortus.domains import Domain, LocalSetup, ProcessContext, RbacRules
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
     from hortus.engine.fleet import FleetView
+    from hortus.engine.pages import ClusterPart, FleetPage
     from hortus.kube.objects import Resource
     from hortus.schema import Kind
     from hortus.terminal import CommandGroup, Connections
@@ -63,6 +64,16 @@ class _Leftovers(Domain):
             watched=process.namespace,
             keep=values["leftovers-keep"],
         )
+
+    def pages(self) -> Sequence[FleetPage]:
+        from hortus.domains.leftovers.pages import LeftoverPage
+
+        return (LeftoverPage(),)
+
+    def cluster_parts(self) -> Sequence[ClusterPart]:
+        from hortus.domains.leftovers.pages import LeftoverPart
+
+        return (LeftoverPart(),)
 
     def fleet_views(self) -> Sequence[FleetView[Any]]:
         from hortus.domains.leftovers.rows import LeftoverRows

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hortus.domains import ProcessContext
     from hortus.engine.flags import Flag
     from hortus.engine.fleet import FleetView
+    from hortus.engine.pages import ClusterPart, FleetPage
     from hortus.engine.rollouts.types import ChangeKind
     from hortus.kube.objects import Object, Resource
     from hortus.schema import Kind
@@ -76,6 +77,16 @@ class _Modules(Domain):
         from hortus.domains.modules import composition
 
         composition.add_to(process)
+
+    def pages(self) -> Sequence[FleetPage]:
+        from hortus.domains.modules.pages import ModulePage
+
+        return (ModulePage(),)
+
+    def cluster_parts(self) -> Sequence[ClusterPart]:
+        from hortus.domains.modules.pages import ModulePart
+
+        return (ModulePart(),)
 
     def fleet_views(self) -> Sequence[FleetView[Any]]:
         from hortus.domains.modules.rows import KymaRows

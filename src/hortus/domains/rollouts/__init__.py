@@ -11,6 +11,7 @@ from hortus.domains import Domain, LocalSetup, ProcessContext, RbacRules
 if TYPE_CHECKING:
     from hortus.engine.flags import Flag
     from hortus.engine.fleet import FleetView
+    from hortus.engine.pages import ClusterPart, FleetPage
     from hortus.engine.rbac import Permission
     from hortus.kube.objects import Object, Resource
     from hortus.schema import Kind
@@ -77,6 +78,16 @@ class _Rollouts(Domain):
                 watched=process.namespace,
                 change_kinds=process.change_kinds,
             )
+
+    def pages(self) -> Sequence[FleetPage]:
+        from hortus.domains.rollouts.pages import RolloutPage
+
+        return (RolloutPage(),)
+
+    def cluster_parts(self) -> Sequence[ClusterPart]:
+        from hortus.domains.rollouts.pages import RolloutPart
+
+        return (RolloutPart(),)
 
     def fleet_views(self) -> Sequence[FleetView[Any]]:
         from hortus.domains.rollouts.rows import RolloutRows

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hortus.domains import ProcessContext
     from hortus.engine.flags import Flag
     from hortus.engine.fleet import FleetView
+    from hortus.engine.pages import ClusterPart, FleetPage
     from hortus.engine.rbac import Permission
     from hortus.engine.rollouts.types import ChangeKind
     from hortus.kube.objects import Object, Resource
@@ -109,6 +110,16 @@ class _Stacks(Domain):
 
     def unserved_reason(self, values: Mapping[str, Any]) -> str:
         return "" if values["stacks"] else "--stacks is off (in the chart config.stacks)"
+
+    def pages(self) -> Sequence[FleetPage]:
+        from hortus.domains.stacks.pages import StackPage
+
+        return (StackPage(),)
+
+    def cluster_parts(self) -> Sequence[ClusterPart]:
+        from hortus.domains.stacks.pages import AddonPart
+
+        return (AddonPart(),)
 
     def fleet_views(self) -> Sequence[FleetView[Any]]:
         from hortus.domains.stacks.rows import AddonRows, ReleaseRows

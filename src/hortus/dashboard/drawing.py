@@ -1,0 +1,78 @@
+"""Pictures as SVG, made of numbers: bars of stages, strips of time, lines of a plot.
+
+Shapes carry a class for their colour and a pattern of their own, so that they are told apart without colour. Texts are
+escaped here; the style sheet does the rest, since the content security policy allows no style attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup, escape
+
+from hortus.engine.fleet import seconds_of
+from hortus.engine.pages import Bar, Happening, Plot
+
+_WIDTH, _BAR_HEIGHT, _STRIP, _PLOT = 600, 18, 28, 160
+
+
+def bar(shown: Bar) -> Markup:
+    """One bar, its parts in their order, with a text for those who do not see it."""
+    total = shown.total
+    spoken = ", ".join(f"{part.count} {part.name}" for part in shown.parts if part.count) or "none"
+    inner, left = [], 0.0
+    for part in shown.parts:
+        width = _WIDTH * part.count / total if total else 0.0
+        if part.count:
+            inner.append(_rectangle(f"fill-{part.standing}", left, width, _BAR_HEIGHT, f"{part.count} {part.name}"))
+        left += width
+    return _picture("bar", _BAR_HEIGHT, f"{shown.label}: {spoken}", inner)
+
+
+def strip(happenings: Sequence[Happening], now: float) -> Markup:
+    """The entries of a timeline on a line from the first one until now."""
+    times = [(time, one) for one in happenings if (time := seconds_of(one.at)) is not None]
+    if len(times) < 2:
+        return Markup()
+    first = min(time for time, _ in times)
+    span = max(now - first, 1.0)
+    inner = [Markup('<line class="axis" x1="0" x2="{}" y1="14" y2="14"/>').format(_WIDTH)]
+    for time, one in reversed(times):
+        place = round(6 + (_WIDTH - 12) * min(1.0, max(0.0, (time - first) / span)), 1)
+        height = 22 if one.standing == "failed" else 12
+        inner.append(
+            Markup('<rect class="fill-{}" x="{}" y="{}" width="3" height="{}"><title>{} {}</title></rect>').format(
+                one.standing, place, 14 - height / 2, height, one.at, one.source
+            )
+        )
+    return _picture("strip", _STRIP, f"{len(times)} entries between the first and now", inner)
+
+
+def plot(shown: Plot) -> Markup:
+    """The lines of a plot over one axis of time, from zero to the largest value."""
+    points = [point for line in shown.lines for point in line.points]
+    if not points:
+        return Markup()
+    first, last = min(at for at, _ in points), max(at for at, _ in points)
+    most = max((value for _, value in points), default=0.0) or 1.0
+    inner: list[Markup] = []
+    for number, line in enumerate(shown.lines):
+        places = " ".join(
+            f"{_WIDTH * (at - first) / max(last - first, 1.0):.1f},{_PLOT - 4 - (_PLOT - 8) * value / most:.1f}"
+            for at, value in line.points
+        )
+        inner.append(Markup('<polyline class="line line-{}" points="{}"/>').format(number % 6, places))
+    values = "; ".join(f"{line.name} {line.points[-1][1]:g}" for line in shown.lines if line.points)
+    return _picture("plot", _PLOT, f"{shown.title}, now: {values} {shown.unit}", inner)
+
+
+def _rectangle(kind: str, left: float, width: float, height: float, title: str) -> Markup:
+    return Markup('<rect class="{}" x="{}" y="0" width="{}" height="{}"><title>{}</title></rect>').format(
+        kind, round(left, 2), round(max(width, 1.0), 2), height, title
+    )
+
+
+def _picture(kind: str, height: int, label: str, inner: Sequence[Markup]) -> Markup:
+    return Markup(
+        '<svg class="{}" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}">{}</svg>'
+    ).format(kind, _WIDTH, height, escape(label), Markup().join(inner))

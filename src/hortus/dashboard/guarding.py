@@ -1,0 +1,96 @@
+"""The guard around every request: host, origin, method, and the headers of every answer.
+
+- A name that is not ours is refused: a foreign name that resolves to this machine reads nothing (DNS rebinding).
+- A request that changes something names our own origin, and carries the token of its session besides.
+- Answers load scripts, styles and pictures from us alone, run no inline script, stand in no frame and stay in no cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from aiohttp import web
+from yarl import URL
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+CONTENT_SECURITY_POLICY: Final = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+HEADERS: Final = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-PageFrame-Options": "DENY",
+    # With no-referrer, browsers would send the origin `null` with our own forms.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+_SAFE: Final = ("GET", "HEAD")
+
+
+class Guard:
+    """The addresses under which this server is known."""
+
+    def __init__(self, origins: frozenset[str]) -> None:
+        """`origins` are scheme and authority, such as https://hortus.example.org."""
+        self._origins = origins
+        self._hosts = {_authority(URL(origin)): origin for origin in origins}
+
+    @web.middleware
+    async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuses what is not meant for us, and protects the answer."""
+        problem = self._problem(request)
+        if problem is not None:
+            problem.headers.update({**HEADERS, "Cache-Control": "no-store"})
+            return problem
+        try:
+            answer = await handler(request)
+        except web.HTTPException as found:
+            found.headers.update(HEADERS)
+            raise
+        if not answer.prepared:
+            protect(answer)
+        return answer
+
+    def _problem(self, request: web.Request) -> web.Response | None:
+        host = request.headers.get("Host", "").lower()
+        if host not in self._hosts and request.path != "/healthz":
+            return web.Response(status=421, text="this server is not known under this name: see --public-url\n")
+        if request.method in _SAFE:
+            return None
+        if request.method != "POST":
+            return web.Response(status=405, text="GET and POST are served here\n", headers={"Allow": "GET, HEAD, POST"})
+        if request.headers.get("Origin", "").lower() != self._hosts.get(host):
+            return web.Response(status=403, text="this request comes from another site, and changes nothing\n")
+        return None
+
+
+def protect(answer: web.StreamResponse) -> None:
+    """Sets the headers of an answer; a stream calls it before it begins."""
+    for name, value in HEADERS.items():
+        answer.headers[name] = value
+    answer.headers.setdefault("Cache-Control", "no-store")
+
+
+def _authority(url: URL) -> str:
+    """Host and port as browsers send them in `Host`: without the port that is the scheme's own."""
+    host = f"[{url.host}]" if url.host and ":" in url.host else str(url.host)
+    return host if url.is_default_port() else f"{host}:{url.port}"
+
+
+def local_path(text: str) -> str:
+    """A path of this server; that of the clusters for anything else, so that no sign-in ends on a foreign site."""
+    fine = text.startswith("/") and not text.startswith("//") and text.isascii() and text.isprintable()
+    return text if fine and "\\" not in text and " " not in text and len(text) < 2000 else "/clusters"

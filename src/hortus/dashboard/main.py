@@ -1,0 +1,216 @@
+"""The program `hortus-dashboard`: `serve` for a cluster's users, `open` for the person at this machine.
+
+`hortus up` starts the first as one of its processes, and the chart as a Deployment; `hortus ui` starts the second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import webbrowser
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from hortus.dashboard.server import Dashboard
+from hortus.dashboard.serving import (
+    TicketRefused,
+    listening,
+    origins_of,
+    settings_for,
+    ticket_of,
+    tickets_at,
+    tls_context,
+)
+from hortus.dashboard.viewers import ViewerCredential
+from hortus.domains import free_port
+from hortus.engine import process
+from hortus.engine.logging import LogSettings, configure_logging
+from hortus.kube import Access
+from hortus.kube.kubeconfig import KubeconfigError, in_cluster, load
+
+SOCKET = "dashboard.sock"
+"""In the state directory of `hortus up`: gives tickets to its owner."""
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def app() -> None:
+    """The web dashboard of a fleet. It has no power of its own: everything is done with the viewer's credential."""
+
+
+@app.command()
+@click.option(
+    "--kubeconfig", type=_FILE, help="The management cluster: address and trust are read, credentials never.",
+    show_default="the cluster of the pod",
+)  # fmt: skip
+@click.option("--context", default="", help="A context of that kubeconfig.")
+@click.option("--listen", default="127.0.0.1", metavar="ADDRESS", help="Address to listen on.", show_default=True)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port; 0 takes any free one.", show_default=True)
+@click.option("--tls-cert-file", type=_FILE, help="PEM certificate for browsers.")
+@click.option("--tls-key-file", type=_FILE, help="PEM private key of that certificate.")
+@click.option(
+    "--public-url", multiple=True, metavar="URL",
+    help="Scheme and host by which browsers come, such as https://hortus.example.org. May be repeated.",
+)  # fmt: skip
+@click.option("--state-dir", type=click.Path(path_type=Path), hidden=True)
+@click.option("--supervised", is_flag=True, hidden=True)
+def serve(
+    kubeconfig: Path | None,
+    context: str,
+    listen: str,
+    port: int,
+    tls_cert_file: Path | None,
+    tls_key_file: Path | None,
+    public_url: tuple[str, ...],
+    state_dir: Path | None,
+    supervised: bool,
+) -> None:
+    """Serve the dashboard to those who can sign in to the management cluster."""
+    configure_logging(LogSettings())
+    _check_listening(listen, bool(tls_cert_file), public_url)
+    if (tls_cert_file is None) != (tls_key_file is None):
+        raise click.UsageError("--tls-cert-file and --tls-key-file belong together: give both, or none")
+    try:
+        access = load(kubeconfig).access(context) if kubeconfig is not None else in_cluster()
+        tls = tls_context(tls_cert_file, tls_key_file) if tls_cert_file and tls_key_file else None
+    except (KubeconfigError, OSError) as error:
+        raise click.ClickException(str(error)) from None
+
+    async def work() -> None:
+        port_known = port or free_port()
+        try:
+            dashboard = Dashboard(settings_for(access, origins_of(port_known, tls=tls is not None, public=public_url)))
+        except ValueError as error:
+            raise click.ClickException(f"--public-url: {error}") from None
+        address = f"{'https' if tls else 'http'}://{_shown(listen)}:{port_known}"
+        async with listening(dashboard, host=listen, port=port_known, tls=tls):
+            if state_dir is None:
+                await _until_stopped(lambda: _say(supervised, address), supervised=supervised)
+                return
+            async with tickets_at(state_dir / SOCKET, dashboard, address):
+                await _until_stopped(lambda: _say(supervised, address), supervised=supervised)
+
+    _run(work)
+
+
+@app.command("open")
+@click.option("--kubeconfig", type=_FILE, required=True)
+@click.option("--context", default="")
+@click.option("--garden-kubeconfig", type=_FILE)
+@click.option("--garden-namespace", default="")
+@click.option("--state-dir", type=click.Path(path_type=Path))
+@click.option("--port", type=click.IntRange(0, 65535), default=0)
+@click.option("--browser/--no-browser", default=True)
+def open_(
+    kubeconfig: Path,
+    context: str,
+    garden_kubeconfig: Path | None,
+    garden_namespace: str,
+    state_dir: Path | None,
+    port: int,
+    browser: bool,
+) -> None:
+    """Open the dashboard in a browser, signed in with a credential of a kubeconfig."""
+    configure_logging(LogSettings())
+    try:
+        access = load(kubeconfig).access(context)
+        garden = load(garden_kubeconfig).access() if garden_kubeconfig is not None else None
+    except (KubeconfigError, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    credential = ViewerCredential(access, garden, garden_namespace)
+    if state_dir is not None and (state_dir / SOCKET).exists():
+        try:
+            _show(asyncio.run(ticket_of(state_dir / SOCKET, credential)), browser=browser)
+        except TicketRefused as refused:
+            raise click.ClickException(str(refused)) from None
+        return
+    _run(lambda: _serve_one(access, credential, port, browser=browser))
+
+
+async def _serve_one(access: Access, credential: ViewerCredential, port: int, *, browser: bool) -> None:
+    port = port or free_port()
+    dashboard = Dashboard(settings_for(access, origins_of(port, tls=False)))
+
+    def ready() -> None:
+        ticket = dashboard.sessions.issue_ticket(credential)
+        _show(f"http://127.0.0.1:{port}/enter?ticket={ticket}", browser=browser)
+        click.echo("Ctrl-C ends it.", err=True)
+
+    async with listening(dashboard, host="127.0.0.1", port=port):
+        await _until_stopped(ready, supervised=False)
+
+
+def _show(address: str, *, browser: bool) -> None:
+    """Prints the address, which opens one session within a minute, and opens it."""
+    click.echo(address)
+    if browser and not webbrowser.open(address):
+        click.echo("No browser could be started: open the address above within a minute.", err=True)
+
+
+def _check_listening(listen: str, tls: bool, public: tuple[str, ...]) -> None:
+    """A token must not cross a network in the clear. Raises UsageError."""
+    if listen in _LOOPBACK or tls or any(url.startswith("https://") for url in public):
+        return
+    raise click.UsageError(
+        f"--listen {listen}: others could read tokens on their way. Give --tls-cert-file and --tls-key-file, or the "
+        "https address of the proxy before it with --public-url"
+    )
+
+
+def _say(supervised: bool, address: str) -> None:
+    if supervised:
+        # The form of the supervisor of `hortus up` (hortus.cli.up.supervisor.ChildReport).
+        line = {"state": "ready", "message": address, "facts": {"dashboard": address}}
+        sys.stdout.buffer.write(msgspec.json.encode(line) + b"\n")
+        sys.stdout.buffer.flush()
+    else:
+        click.echo(f"The dashboard is at {address}", err=True)
+
+
+async def _until_stopped(ready: Callable[[], None], *, supervised: bool) -> None:
+    """Returns at SIGINT or SIGTERM, and for a supervised one at the end of standard input."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    if supervised:
+        descriptor = sys.stdin.fileno()
+        os.set_blocking(descriptor, False)
+
+        def readable() -> None:
+            if not os.read(descriptor, 4096):
+                loop.remove_reader(descriptor)
+                stop.set()
+
+        loop.add_reader(descriptor, readable)
+    ready()
+    await stop.wait()
+
+
+def _run(work: Callable[[], Awaitable[Any]]) -> None:
+    async def whole() -> None:
+        await work()
+
+    try:
+        process.run(whole)
+    except OSError as error:
+        raise click.ClickException(f"the dashboard cannot start: {error}") from None
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def main() -> None:
+    app.main(prog_name="hortus-dashboard")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""Pages as HTML. Every text passes through one place, which takes out control and direction characters, cuts what is
+too long, and escapes the rest: nothing of an object is ever markup.
+
+A page is a list of parts with an id and a digest each. A stream sends only the parts that changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from hortus.dashboard import drawing
+from hortus.dashboard.composing import Content
+from hortus.dashboard.filters import SORTS
+from hortus.dashboard.viewers import Viewer
+from hortus.engine.fleet import OWNERS, RowStanding
+from hortus.engine.outcomes import Actor
+from hortus.engine.pages import STANDINGS, FleetPage, PageLink, StateMark, TimeCell, moment, path_of, reason_of
+from hortus.terminal import clean
+
+_FOLDER: Final = Path(__file__).parent
+LONGEST: Final = 2000
+"""Characters of one text; an annotation or a message may have a million."""
+STATIC: Final = _FOLDER / "static"
+SIGNS: Final = {"failed": "✗", "waiting": "·", "well": "✓", "unknown": "?"}
+
+
+class PagePart(NamedTuple):
+    """A piece of a page that is replaced as a whole."""
+
+    id: str
+    html: str
+
+    @property
+    def digest(self) -> str:
+        """Eight characters that differ when the piece does."""
+        return hashlib.sha256(self.html.encode()).hexdigest()[:8]
+
+
+class Drawn(NamedTuple):
+    """The parts of a page, and its title."""
+
+    title: str
+    parts: tuple[PagePart, ...]
+
+
+class PageFrame(NamedTuple):
+    """The surroundings of the parts of a page: menu, viewer, address."""
+
+    pages: Iterable[FleetPage]
+    viewer: Viewer
+    csrf: str
+    address: str
+    """Path and query of the page."""
+    now: float
+    message: str = ""
+    """The outcome of an action."""
+
+
+def shown(value: object) -> object:
+    """A text as a page may show it; anything else as it is."""
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return value
+    if not value:
+        return ""
+    text = clean(value[: LONGEST + 1])
+    return text if len(value) <= LONGEST else f"{text[:LONGEST]}… ({len(value):,} characters)"
+
+
+def address_of(path: Iterable[str], namespace: str = "") -> str:
+    """The address of a page, from the parts of its path."""
+    query = f"?namespace={quote(namespace, safe='')}" if namespace else ""
+    return "/" + "/".join(quote(part, safe="") for part in path) + query
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(_FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.globals.update(
+        address_of=address_of,
+        bar=drawing.bar,
+        strip=drawing.strip,
+        plot=drawing.plot,
+        signs=SIGNS,
+        sorts=list(SORTS),
+        owners=OWNERS,
+        standings=STANDINGS,
+        well=RowStanding.WELL,
+        nobody=Actor.NOBODY,
+        moment=moment,
+        path_of=path_of,
+        reason_of=reason_of,
+        kind_of=_kind_of,
+        versioned=versioned,
+    )
+    return made
+
+
+def draw(content: Content, *, csrf: str, now: float) -> Drawn:
+    """The parts of a page."""
+    values = {
+        "content": content,
+        "now": now,
+        "csrf": csrf,
+        "here": partial(_here, content),
+        "everything": address_of((content.page.name,), content.namespace),
+    }
+    module: Any = _environment().get_template("parts.html").make_module(values)
+    pieces: list[tuple[str, Callable[[], str]]] = [("notes", module.notes), ("head", module.head)]
+    if content.window is not None:
+        pieces += [("facets", module.facets), ("rows", module.rows)]
+    found = [PagePart(f"part-{name}", piece().strip()) for name, piece in pieces]
+    for number, block in enumerate(content.blocks):
+        found.append(PagePart(f"part-block-{number}", module.block(block, number).strip()))
+    return Drawn(content.title, tuple(found))
+
+
+def page(drawn: Drawn, content: Content, frame: PageFrame) -> str:
+    """A whole page."""
+    template = _environment().get_template("page.html")
+    return template.render(drawn=drawn, content=content, frame=frame, markup=Markup)
+
+
+def document(name: str, **values: Any) -> str:
+    """A page without a viewer: to sign in, or to report a problem."""
+    return _environment().get_template(name).render(**values)
+
+
+@lru_cache(maxsize=8)
+def versioned(name: str) -> str:
+    """The address of a file of ours, which changes with its content: browsers keep it for good."""
+    digest = hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]
+    return f"/static/{name}?v={digest}"
+
+
+def _here(content: Content, **changes: object) -> str:
+    """The address of this page with some filters changed."""
+    query = content.filters.address(**changes)
+    if content.namespace:
+        query += f"{'&' if len(query) > 1 else ''}namespace={quote(content.namespace, safe='')}"
+    return query
+
+
+def _kind_of(cell: object) -> str:
+    if isinstance(cell, StateMark):
+        return "mark"
+    if isinstance(cell, PageLink):
+        return "link"
+    return "time" if isinstance(cell, TimeCell) else "text"

@@ -1,0 +1,74 @@
+"""Permissions of a viewer, asked for with the viewer's own credential (SelfSubjectAccessReview).
+
+They decide what is offered, not what is done: each call is judged by the API server again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, Final
+
+from hortus.engine.pages import AccessNeed
+from hortus.kube import Client
+from hortus.kube.clock import Clock
+from hortus.kube.objects import Resource
+
+ACCESS_REVIEWS: Final = Resource(
+    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
+)
+SUBJECT_REVIEWS: Final = Resource(
+    "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False
+)
+_FRESH: Final = 30.0
+"""Seconds for which an answer is used again; a binding that was made now counts after them."""
+
+
+class Reviews:
+    """Answers for one viewer."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._known: dict[AccessNeed | str, tuple[float, bool]] = {}
+
+    async def all_allowed(self, needs: Iterable[AccessNeed]) -> bool:
+        """Reports whether the viewer has all of these permissions. Raises KubeError."""
+        return all(await asyncio.gather(*map(self.allowed, needs)))
+
+    async def allowed(self, need: AccessNeed) -> bool:
+        """Reports whether the viewer has this permission. Raises KubeError."""
+        attributes = {
+            "verb": need.verb,
+            "group": need.resource.group,
+            "resource": need.resource.plural,
+            "subresource": need.subresource,
+            "namespace": need.namespace,
+            "name": need.name,
+        }
+        return await self._asked(need, {"resourceAttributes": {key: text for key, text in attributes.items() if text}})
+
+    async def allowed_path(self, path: str) -> bool:
+        """Reports whether the viewer may get a path that is no resource, such as /metrics. Raises KubeError."""
+        return await self._asked(path, {"nonResourceAttributes": {"path": path, "verb": "get"}})
+
+    async def _asked(self, key: AccessNeed | str, spec: dict[str, Any]) -> bool:
+        now = self._clock.monotonic()
+        known = self._known.get(key)
+        if known is not None and now - known[0] < _FRESH:
+            return known[1]
+        answer = await self._client.create(ACCESS_REVIEWS, {**_typed(ACCESS_REVIEWS), "spec": spec})
+        allowed = (answer.get("status") or {}).get("allowed") is True
+        self._known[key] = now, allowed
+        return allowed
+
+
+async def username_of(client: Client) -> tuple[str, tuple[str, ...]]:
+    """The user and the groups that the API server takes the credential for. Raises KubeError."""
+    answer = await client.create(SUBJECT_REVIEWS, _typed(SUBJECT_REVIEWS))
+    user = (answer.get("status") or {}).get("userInfo") or {}
+    return str(user.get("username") or ""), tuple(map(str, user.get("groups") or ()))
+
+
+def _typed(resource: Resource) -> dict[str, Any]:
+    return {"apiVersion": resource.api_version, "kind": resource.kind}

@@ -1,0 +1,184 @@
+"""The dashboard as a listening server, and the socket by which `hortus ui` gets a ticket for its browser.
+
+A ticket stands for the credential of whoever may open the socket: it lies in a folder that is its owner's alone, and
+what comes over it is that person's own credential, which this process forgets with the session.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+import msgspec
+from aiohttp import web
+from yarl import URL
+
+from hortus.dashboard.server import Dashboard, DashboardSettings
+from hortus.dashboard.viewers import ViewerCredential
+from hortus.kube import Access, Credentials, Secret
+
+_LONGEST_PATH: Final = 100
+"""Characters of a socket's path; systems differ between 104 and 108."""
+_BODY: Final = 1 << 20
+_PATIENCE: Final = 5.0
+
+
+class TicketRefused(Exception):
+    """The dashboard of a state directory gives no ticket; the message has the reason."""
+
+
+class _Held(msgspec.Struct):
+    """A credential on its way over the socket: what a client certificate or a token needs, and nothing that runs."""
+
+    server: str
+    ca: bytes = b""
+    insecure: bool = False
+    tls_server_name: str = ""
+    certificate: bytes = b""
+    key: str = ""
+    token: str = ""
+    username: str = ""
+    password: str = ""
+
+
+class _Ticket(msgspec.Struct):
+    access: _Held
+    garden: _Held | None = None
+    garden_namespace: str = ""
+
+
+@asynccontextmanager
+async def listening(
+    dashboard: Dashboard, *, host: str, port: int, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[int]:
+    """Serves until the end of the block; yields the port. Raises OSError."""
+    runner = web.AppRunner(dashboard.app, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port, ssl_context=tls)
+        await site.start()
+        yield int(runner.addresses[0][1])
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def tickets_at(path: Path, dashboard: Dashboard, address: str) -> AsyncIterator[None]:
+    """Gives tickets at a socket that its owner alone may open. There is none if its path is too long."""
+    if len(str(path)) > _LONGEST_PATH:
+        yield
+        return
+
+    async def issue(request: web.Request) -> web.Response:
+        try:
+            asked = msgspec.json.decode(await request.read(), type=_Ticket)
+        except msgspec.DecodeError:
+            raise web.HTTPBadRequest(text="this is no ticket request") from None
+        garden = _access(asked.garden) if asked.garden is not None else None
+        ticket = dashboard.sessions.issue_ticket(
+            ViewerCredential(_access(asked.access), garden, asked.garden_namespace)
+        )
+        return web.json_response({"address": f"{address}/enter?ticket={ticket}"})
+
+    app = web.Application(client_max_size=_BODY)
+    app.router.add_post("/ticket", issue)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    _remove(path)
+    await web.UnixSite(runner, str(path)).start()
+    os.chmod(path, 0o600)  # noqa: PTH101 - a name in a directory that is the owner's alone already
+    try:
+        yield
+    finally:
+        await runner.cleanup()
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
+    # A process that was killed leaves a file that no longer accepts connections but still occupies the name.
+    path.unlink(missing_ok=True)
+
+
+async def ticket_of(path: Path, credential: ViewerCredential) -> str:
+    """The address with which a browser enters the dashboard of a state directory once. Raises TicketRefused."""
+    garden = _held(credential.garden) if credential.garden is not None else None
+    body = msgspec.json.encode(_Ticket(_held(credential.access), garden, credential.garden_namespace))
+    connector = aiohttp.UnixConnector(path=str(path))
+    timeout = aiohttp.ClientTimeout(total=_PATIENCE)
+    try:
+        async with (
+            aiohttp.ClientSession(connector=connector, timeout=timeout) as session,
+            session.post(URL("http://localhost/ticket"), data=body) as answer,
+        ):
+            if answer.status != 200:
+                raise TicketRefused(f"the dashboard answers {answer.status} to the request for a ticket")
+            return str((await answer.json())["address"])
+    except (OSError, aiohttp.ClientError, TimeoutError) as error:
+        raise TicketRefused(f"the dashboard does not answer at {path}: {error}") from None
+
+
+def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
+    """TLS for browsers, from PEM files. Raises OSError, ssl.SSLError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(certificate, key)
+    return context
+
+
+def origins_of(port: int, *, tls: bool, public: Sequence[str] = ()) -> frozenset[str]:
+    """The origins of a server on loopback, and those that a flag names. Raises ValueError for one that is no origin."""
+    scheme = "https" if tls else "http"
+    found = {f"{scheme}://{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]")}
+    for text in public:
+        url = URL(text)
+        if url.scheme not in ("http", "https") or not url.host or url.path not in ("", "/") or url.query_string:
+            raise ValueError(f"{text} is no origin: give scheme and host, such as https://hortus.example.org")
+        found.add(str(url.origin()).rstrip("/"))
+    return frozenset(found)
+
+
+def settings_for(cluster: Access, origins: frozenset[str]) -> DashboardSettings:
+    """The settings for a cluster, of whose configuration address and trust alone are kept."""
+    plain = Access(
+        server=cluster.server, ca=cluster.ca, insecure=cluster.insecure, tls_server_name=cluster.tls_server_name
+    )
+    return DashboardSettings(plain, origins)
+
+
+def _held(access: Access) -> _Held:
+    held = access.credentials
+    if held.exec is not None or held.token_file or held.certificate_file:
+        raise TicketRefused("a credential by a plugin or a file is not handed on: `hortus ui --here` uses it itself")
+    return _Held(
+        server=access.server,
+        ca=access.ca,
+        insecure=access.insecure,
+        tls_server_name=access.tls_server_name,
+        certificate=held.certificate,
+        key=held.key.reveal() if held.key is not None else "",
+        token=held.token.reveal() if held.token is not None else "",
+        username=held.username,
+        password=held.password.reveal() if held.password is not None else "",
+    )
+
+
+def _access(held: _Held) -> Access:
+    credentials = Credentials(
+        certificate=held.certificate,
+        key=Secret(held.key) if held.key else None,
+        token=Secret(held.token) if held.token else None,
+        username=held.username,
+        password=Secret(held.password) if held.password else None,
+    )
+    return Access(
+        server=held.server,
+        ca=held.ca,
+        insecure=held.insecure,
+        tls_server_name=held.tls_server_name,
+        credentials=credentials,
+    )

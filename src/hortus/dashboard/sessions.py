@@ -1,0 +1,99 @@
+"""Sessions: a random cookie stands for a viewer's credential, which never leaves this process's memory.
+
+A session ends by signing out, with its credential, or after the longest life; a restart of the process ends all. Of
+cookies and tickets only digests are kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from typing import Final
+
+from hortus.dashboard.viewers import Viewer, ViewerCredential
+from hortus.kube.clock import Clock
+
+LONGEST: Final = 12 * 3600.0
+"""Seconds; a working day."""
+_TICKET: Final = 60.0
+"""Seconds in which a browser must use its ticket."""
+_MOST: Final = 10_000
+"""ViewerSessions; the one that was used least recently makes room."""
+
+
+class ViewerSession:
+    """One browser that signed in."""
+
+    def __init__(self, viewer: Viewer, *, ends: float) -> None:
+        self.viewer = viewer
+        self.csrf = secrets.token_urlsafe(32)
+        """The token that every form carries."""
+        self.ends = ends
+        self.said: dict[str, str] = {}
+        """Outcomes of actions by a random name each, shown once by the page that follows."""
+
+    def say(self, text: str) -> str:
+        """Keeps an outcome; returns the name under which the next page finds it."""
+        name = secrets.token_urlsafe(8)
+        self.said = {name: text}
+        return name
+
+    def confirms(self, token: str) -> bool:
+        """Reports whether a form carries the session's own token."""
+        return hmac.compare_digest(self.csrf.encode(), token.encode())
+
+
+class ViewerSessions:
+    """All sessions by the digests of their cookies, and tickets for browsers that `hortus ui` opens."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._known: dict[bytes, ViewerSession] = {}
+        self._tickets: dict[bytes, tuple[float, ViewerCredential]] = {}
+
+    def open(self, viewer: Viewer) -> tuple[str, ViewerSession]:
+        """A new session, and the value of its cookie."""
+        now = self._clock.now()
+        ends = min(now + LONGEST, viewer.expires if viewer.expires is not None else now + LONGEST)
+        cookie, session = secrets.token_urlsafe(32), ViewerSession(viewer, ends=ends)
+        if len(self._known) >= _MOST:
+            self._known.pop(next(iter(self._known)))
+        self._known[_digest(cookie)] = session
+        return cookie, session
+
+    def find(self, cookie: str) -> ViewerSession | None:
+        """The session of a cookie; None for a forged one and for one that ended."""
+        key = _digest(cookie)
+        session = self._known.pop(key, None)
+        if session is None or session.ends <= self._clock.now():
+            return None
+        self._known[key] = session  # used last
+        return session
+
+    def end(self, cookie: str) -> None:
+        self._known.pop(_digest(cookie), None)
+
+    def is_open(self, session: ViewerSession) -> bool:
+        return session.ends > self._clock.now() and any(known is session for known in self._known.values())
+
+    def issue_ticket(self, credential: ViewerCredential) -> str:
+        """A ticket that opens one session once, within a minute."""
+        ticket = secrets.token_urlsafe(32)
+        self._tickets[_digest(ticket)] = self._clock.now() + _TICKET, credential
+        return ticket
+
+    def redeem(self, ticket: str) -> ViewerCredential | None:
+        ends, credential = self._tickets.pop(_digest(ticket), (0.0, None))
+        return credential if ends > self._clock.now() else None
+
+    def sweep(self) -> set[int]:
+        """Forgets what ended; returns the viewers that have a session, by `id`."""
+        now = self._clock.now()
+        self._known = {key: one for key, one in self._known.items() if one.ends > now}
+        self._tickets = {key: one for key, one in self._tickets.items() if one[0] > now}
+        return {id(session.viewer) for session in self._known.values()}
+
+
+def _digest(cookie: str) -> bytes:
+    return hashlib.sha256(cookie.encode(errors="replace")).digest()

@@ -1,0 +1,119 @@
+"""Server-sent events of one open page: the parts that changed, and the end of the session.
+
+A page is drawn again only when an object that it shows has changed, or the reasons why something is not shown. At rest
+a stream sends nothing but keep-alives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import orjson
+from aiohttp import web
+
+from hortus.dashboard.composing import Composer, Content
+from hortus.dashboard.filters import Filters
+from hortus.dashboard.guarding import protect
+from hortus.dashboard.rendering import Drawn, draw
+from hortus.dashboard.sessions import ViewerSession, ViewerSessions
+from hortus.engine.pages import FleetPage, ItemKey
+from hortus.kube.clock import Clock
+
+_LEAST: Final = 0.25
+"""Seconds between two pictures of one page."""
+_SHARE: Final = 8.0
+"""A picture that took a second is drawn again after this many seconds at the earliest."""
+_LOOK: Final = 2.0
+"""Seconds between looks at what is no change of an object: problems of watches, and the session's end."""
+KEEP_ALIVE: Final = 20.0
+"""Seconds of silence after which a comment is sent, so that proxies keep the connection."""
+
+
+class PageStream:
+    """One open page."""
+
+    def __init__(
+        self,
+        composer: Composer,
+        sessions: ViewerSessions,
+        session: ViewerSession,
+        clock: Clock,
+        *,
+        page: FleetPage,
+        key: ItemKey | None,
+        namespace: str,
+        filters: Filters,
+    ) -> None:
+        self._composer = composer
+        self._sessions = sessions
+        self._session = session
+        self._clock = clock
+        self._page = page
+        self._key = key
+        self._namespace = namespace
+        self._filters = filters
+        self._kinds = composer.kinds(page, key)
+        self._changed = asyncio.Event()
+
+    async def run(self, request: web.Request, have: Iterable[str]) -> web.StreamResponse:
+        """Sends until the page is closed, or the session ends. `have` are the digests that the browser shows."""
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
+        protect(response)
+        await response.prepare(request)
+        viewer = self._session.viewer
+        watch = viewer.watch(self._namespace)
+        stop = watch.subscribe(self._changed.set)
+        try:
+            with viewer.page():
+                await self._send_all(response, set(have))
+        except ConnectionError:
+            pass  # the page was closed
+        finally:
+            stop()
+        return response
+
+    async def _send_all(self, response: web.StreamResponse, have: set[str]) -> None:
+        state: object = None
+        silent = 0.0
+        loop = asyncio.get_running_loop()
+        while self._sessions.is_open(self._session) and not self._session.viewer.watch(self._namespace).expired:
+            self._changed.clear()
+            began = loop.time()
+            if self._state() != state:
+                drawn = await self._draw()
+                state = self._state()
+                changed = {part.id: part.html for part in drawn.parts if part.digest not in have}
+                ids, have = [part.id for part in drawn.parts], {part.digest for part in drawn.parts}
+                if changed:
+                    await _send(response, "change", {"title": drawn.title, "parts": changed, "order": ids})
+                    silent = loop.time()
+            if loop.time() - silent >= KEEP_ALIVE:
+                await response.write(b": keep-alive\n\n")
+                silent = loop.time()
+            await asyncio.sleep(max(_LEAST, _SHARE * (loop.time() - began)))
+            await self._wait()
+        await _send(response, "end", {})
+
+    async def _wait(self) -> None:
+        try:
+            async with asyncio.timeout(_LOOK):
+                await self._changed.wait()
+        except TimeoutError:
+            pass
+
+    def _state(self) -> object:
+        """Differs when the page may have to be drawn again."""
+        watch = self._session.viewer.watch(self._namespace)
+        return watch.version(self._kinds), tuple(watch.notes(self._kinds)), watch.judged
+
+    async def _draw(self) -> Drawn:
+        content: Content = await self._composer.compose(
+            self._session.viewer, self._page, self._key, namespace=self._namespace, filters=self._filters
+        )
+        return draw(content, csrf=self._session.csrf, now=self._clock.now())
+
+
+async def _send(response: web.StreamResponse, event: str, data: Mapping[str, object]) -> None:
+    await response.write(b"event: " + event.encode() + b"\ndata: " + orjson.dumps(data) + b"\n\n")

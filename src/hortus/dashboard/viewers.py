@@ -1,0 +1,177 @@
+"""Viewers: one client and one set of watches for each credential, however many pages it has open.
+
+The dashboard has no credential of its own. A viewer is made of what the viewer brought, asked once for the name that
+the API server knows it by, and forgotten some time after its last page was closed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+import msgspec
+from cryptography import x509
+
+from hortus.dashboard.readers import FleetWatch
+from hortus.dashboard.reviews import Reviews, username_of
+from hortus.engine.fleetreading import ReadGarden
+from hortus.kube import Access, Client, ConnectionSettings, Credentials, Secret
+from hortus.kube.clock import Clock
+from hortus.kube.tokens import claims_of
+
+ANONYMOUS: Final = "system:anonymous"
+IDLE: Final = 120.0
+"""Seconds without a page after which the watches of a viewer end."""
+_LONGEST_TOKEN: Final = 32 * 1024
+_SETTINGS: Final = ConnectionSettings(connections=8, timeout=10.0, connect_timeout=5.0, user_agent="hortus-dashboard")
+
+
+class SignInRefused(Exception):
+    """A credential cannot be used; the message says why, without the credential."""
+
+
+class ViewerCredential(NamedTuple):
+    """The credential that a viewer brought."""
+
+    access: Access
+    garden: Access | None = None
+    """The garden with the viewer's own credential; only `hortus ui` has one."""
+    garden_namespace: str = ""
+
+    @property
+    def expires(self) -> float | None:
+        """The end of the credential, in seconds since 1970; None where it is not known."""
+        held = self.access.credentials
+        if held.certificate:
+            return x509.load_pem_x509_certificate(held.certificate).not_valid_after_utc.timestamp()
+        return claims_of(held.token).exp if held.token is not None else None
+
+    @property
+    def digest(self) -> bytes:
+        """Equal for the same credential. It is kept in place of the credential wherever one is compared."""
+        held = self.access.credentials
+        parts = [held.certificate, held.token.reveal().encode() if held.token is not None else b""]
+        parts += [held.username.encode(), held.token_file.encode(), repr(held.exec).encode()]
+        parts += [repr(self.garden).encode(), self.garden_namespace.encode(), repr(self.access.impersonate).encode()]
+        return hashlib.sha256(b"\0".join(hashlib.sha256(part).digest() for part in parts)).digest()
+
+
+def token_credential(cluster: Access, token: str) -> ViewerCredential:
+    """A bearer token for the management cluster. Raises SignInRefused."""
+    text = token.strip()
+    if not text:
+        raise SignInRefused("there is no token: paste one, as `kubectl create token NAME` prints it")
+    if len(text) > _LONGEST_TOKEN or not text.isascii() or not text.isprintable() or " " in text:
+        raise SignInRefused("this is no bearer token: it has spaces, line breaks or characters that a token never has")
+    # Built from the server and its trust alone, so that nothing else of the configuration can reach a viewer.
+    plain = Access(server=cluster.server, ca=cluster.ca, insecure=cluster.insecure)
+    return ViewerCredential(msgspec.structs.replace(plain, credentials=Credentials(token=Secret(text))))
+
+
+class Viewer:
+    """One credential: its name, its permissions and its watches."""
+
+    def __init__(self, credential: ViewerCredential, clock: Clock) -> None:
+        self.username = ""
+        self.groups: tuple[str, ...] = ()
+        self.expires = credential.expires
+        self.client = Client(credential.access, settings=_SETTINGS, clock=clock)
+        self.reviews = Reviews(self.client, clock)
+        self._clock = clock
+        self._garden: ReadGarden | None = None
+        if credential.garden is not None:
+            garden = Client(credential.garden, settings=_SETTINGS, clock=clock)
+            self._garden = ReadGarden(garden, credential.garden_namespace)
+        self._watches: dict[str, FleetWatch] = {}
+        self._open = 0
+        self.used = clock.monotonic()
+
+    async def identify(self) -> None:
+        """Asks the API server for the name. Raises SignInRefused for none, and KubeError."""
+        self.username, self.groups = await username_of(self.client)
+        if not self.username or self.username == ANONYMOUS:
+            raise SignInRefused("the API server does not know whose credential this is")
+
+    def watch(self, namespace: str) -> FleetWatch:
+        """The objects in a namespace, or in all."""
+        self.used = self._clock.monotonic()
+        found = self._watches.get(namespace)
+        if found is None:
+            found = self._watches[namespace] = FleetWatch(
+                self.client, self.reviews, namespace, garden=self._garden, clock=self._clock
+            )
+        return found
+
+    @contextmanager
+    def page(self) -> Iterator[None]:
+        """Keeps the watches while a page is open."""
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._open -= 1
+            self.used = self._clock.monotonic()
+
+    @property
+    def idle(self) -> bool:
+        return self._open == 0 and self._clock.monotonic() - self.used >= IDLE
+
+    @property
+    def watching(self) -> bool:
+        return bool(self._watches)
+
+    async def rest(self) -> None:
+        """Ends the watches; the next page begins them again."""
+        watches, self._watches = list(self._watches.values()), {}
+        for watch in watches:
+            await watch.close()
+
+    async def close(self) -> None:
+        await self.rest()
+        await self.client.close()
+        if self._garden is not None and self._garden.client is not None:
+            await self._garden.client.close()
+
+
+class Viewers:
+    """All viewers by their credentials."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._known: dict[bytes, Viewer] = {}
+
+    async def get(self, credential: ViewerCredential) -> Viewer:
+        """The viewer of a credential that the API server accepts. Raises SignInRefused, KubeError."""
+        try:
+            digest = credential.digest
+            if (known := self._known.get(digest)) is not None:
+                return known
+            viewer = Viewer(credential, self._clock)
+        except ValueError as error:
+            raise SignInRefused(f"the credential cannot be read: {error}") from None
+        try:
+            await viewer.identify()
+        except BaseException:
+            await viewer.close()
+            raise
+        if (known := self._known.get(digest)) is not None:
+            await viewer.close()
+            return known
+        self._known[digest] = viewer
+        return viewer
+
+    async def sweep(self, signed_in: set[int]) -> None:
+        """Ends the watches of idle viewers, and forgets those without a session (by `id`)."""
+        for digest, viewer in list(self._known.items()):
+            if viewer.idle and id(viewer) not in signed_in:
+                del self._known[digest]
+                await viewer.close()
+            elif viewer.idle and viewer.watching:
+                await viewer.rest()
+
+    async def close(self) -> None:
+        known, self._known = list(self._known.values()), {}
+        for viewer in known:
+            await viewer.close()
