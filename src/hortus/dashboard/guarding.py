@@ -35,6 +35,7 @@ HEADERS: Final = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
+    "Server": "hortus",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 _SAFE: Final = ("GET", "HEAD")

@@ -50,9 +50,12 @@ class FleetWatch:
         self._listeners: dict[object, Callable[[], None]] = {}
 
     async def want(self, kinds: Iterable[FleetKind], *, patience: float) -> None:
-        """Begins to watch kinds that are not watched yet; waits for their first lists, `patience` seconds at most."""
-        new = [kind for kind in dict.fromkeys(kinds) if kind not in self._caches and not self._is_out_of_reach(kind)]
-        await asyncio.gather(*map(self._begin, new))
+        """Begins to watch kinds that are not watched yet, and hides those that the viewer may no longer see.
+
+        Waits for first lists, `patience` seconds at most. Raises KubeError.
+        """
+        wanted = [kind for kind in dict.fromkeys(kinds) if not self._is_out_of_reach(kind)]
+        await asyncio.gather(*map(self._begin, wanted))
         waiting = [cache for cache in self._caches.values() if not cache.has_synced and not self._problem_of(cache)]
         if waiting:
             synced = [asyncio.ensure_future(cache.synced()) for cache in waiting]
@@ -74,7 +77,7 @@ class FleetWatch:
         """The present values; kinds that are not watched have none."""
         empty: Mapping[ObjectKey, object] = {}
         return FleetObjects(
-            {kind: KeptValues(self._caches[kind]) if kind in self._caches else empty for kind in dict.fromkeys(kinds)}
+            {kind: KeptValues(self._caches[kind]) if self._is_shown(kind) else empty for kind in dict.fromkeys(kinds)}
         )
 
     def rows(self, views: Sequence[FleetView[Any]]) -> list[FleetRow]:
@@ -97,7 +100,7 @@ class FleetWatch:
         found: dict[str, None] = {}
         for kind in dict.fromkeys(kinds):
             why: object = self._refused.get(kind)
-            if (cache := self._caches.get(kind)) is not None:
+            if why is None and (cache := self._caches.get(kind)) is not None:
                 why = self._problem_of(cache) or (None if cache.has_synced else "being read")
             if why and not isinstance(why, NotFound):
                 found[f"{kind.resource.plural}: {why}"] = None
@@ -124,9 +127,12 @@ class FleetWatch:
         if not allowed:
             place = f"in namespace {self.namespace}" if self.namespace else "in all namespaces"
             group = f".{kind.resource.group}" if kind.resource.group else ""
+            if kind not in self._refused:
+                self._versions[kind] = self._versions.get(kind, 0) + 1
             self._refused[kind] = f"you may not list and watch {kind.resource.plural}{group} {place}"
             return
-        self._refused.pop(kind, None)
+        if self._refused.pop(kind, None):
+            self._versions[kind] = self._versions.get(kind, 0) + 1
         if kind in self._caches:
             return
         client = self._garden.client if kind.garden else self._client
@@ -150,6 +156,9 @@ class FleetWatch:
         if kind.garden:
             return self._garden.namespace
         return self.namespace if kind.resource.namespaced else ""
+
+    def _is_shown(self, kind: FleetKind) -> bool:
+        return kind in self._caches and kind not in self._refused
 
     def _is_out_of_reach(self, kind: FleetKind) -> bool:
         return kind.garden and self._garden.client is None

@@ -29,7 +29,7 @@ _FOLDER: Final = Path(__file__).parent
 LONGEST: Final = 2000
 """Characters of one text; an annotation or a message may have a million."""
 STATIC: Final = _FOLDER / "static"
-SIGNS: Final = {"failed": "✗", "waiting": "·", "well": "✓", "unknown": "?"}
+SIGNS: Final = {"failed": "✗", "waiting": "·", "well": "✓", "running": "▸", "unknown": "?"}
 
 
 class PagePart(NamedTuple):
@@ -102,6 +102,7 @@ def _environment() -> Environment:
         standings=STANDINGS,
         well=RowStanding.WELL,
         nobody=Actor.NOBODY,
+        nowhen=TimeCell(""),
         moment=moment,
         path_of=path_of,
         reason_of=reason_of,

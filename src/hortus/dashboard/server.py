@@ -157,6 +157,9 @@ class Dashboard:
         bearer = request.headers.get("Authorization", "")
         if session is not None:
             viewer = session.viewer
+            if not await viewer.still_known():
+                self.sessions.end(request.cookies.get(COOKIE, ""))
+                raise Unauthorized("the credential was revoked")
         elif as_json and bearer.startswith("Bearer "):
             viewer = await self._viewers.get(token_credential(self._settings.cluster, bearer.removeprefix("Bearer ")))
         elif as_json:

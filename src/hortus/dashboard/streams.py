@@ -13,13 +13,14 @@ from typing import Final
 import orjson
 from aiohttp import web
 
-from hortus.dashboard.composing import Composer, Content
+from hortus.dashboard.composing import Composer
 from hortus.dashboard.filters import Filters
 from hortus.dashboard.guarding import protect
 from hortus.dashboard.rendering import Drawn, draw
 from hortus.dashboard.sessions import ViewerSession, ViewerSessions
 from hortus.engine.pages import FleetPage, ItemKey
 from hortus.kube.clock import Clock
+from hortus.kube.errors import KubeError
 
 _LEAST: Final = 0.25
 """Seconds between two pictures of one page."""
@@ -78,11 +79,10 @@ class PageStream:
         state: object = None
         silent = 0.0
         loop = asyncio.get_running_loop()
-        while self._sessions.is_open(self._session) and not self._session.viewer.watch(self._namespace).expired:
+        while await self._is_open():
             self._changed.clear()
             began = loop.time()
-            if self._state() != state:
-                drawn = await self._draw()
+            if self._state() != state and (drawn := await self._draw()) is not None:
                 state = self._state()
                 changed = {part.id: part.html for part in drawn.parts if part.digest not in have}
                 ids, have = [part.id for part in drawn.parts], {part.digest for part in drawn.parts}
@@ -96,6 +96,11 @@ class PageStream:
             await self._wait()
         await _send(response, "end", {})
 
+    async def _is_open(self) -> bool:
+        viewer = self._session.viewer
+        expired = viewer.watch(self._namespace).expired
+        return not expired and self._sessions.is_open(self._session) and await viewer.still_known()
+
     async def _wait(self) -> None:
         try:
             async with asyncio.timeout(_LOOK):
@@ -108,10 +113,14 @@ class PageStream:
         watch = self._session.viewer.watch(self._namespace)
         return watch.version(self._kinds), tuple(watch.notes(self._kinds)), watch.judged
 
-    async def _draw(self) -> Drawn:
-        content: Content = await self._composer.compose(
-            self._session.viewer, self._page, self._key, namespace=self._namespace, filters=self._filters
-        )
+    async def _draw(self) -> Drawn | None:
+        """The page as it is now; None while the API server does not answer."""
+        try:
+            content = await self._composer.compose(
+                self._session.viewer, self._page, self._key, namespace=self._namespace, filters=self._filters
+            )
+        except KubeError:
+            return None
         return draw(content, csrf=self._session.csrf, now=self._clock.now())
 
 

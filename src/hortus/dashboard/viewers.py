@@ -19,11 +19,14 @@ from hortus.dashboard.reviews import Reviews, username_of
 from hortus.engine.fleetreading import ReadGarden
 from hortus.kube import Access, Client, ConnectionSettings, Credentials, Secret
 from hortus.kube.clock import Clock
+from hortus.kube.errors import KubeError, Unauthorized
 from hortus.kube.tokens import claims_of
 
 ANONYMOUS: Final = "system:anonymous"
 IDLE: Final = 120.0
 """Seconds without a page after which the watches of a viewer end."""
+_ASKED_AGAIN: Final = 60.0
+"""Seconds until the API server is asked again whether it accepts a credential."""
 _LONGEST_TOKEN: Final = 32 * 1024
 _SETTINGS: Final = ConnectionSettings(connections=8, timeout=10.0, connect_timeout=5.0, user_agent="hortus-dashboard")
 
@@ -86,13 +89,28 @@ class Viewer:
             self._garden = ReadGarden(garden, credential.garden_namespace)
         self._watches: dict[str, FleetWatch] = {}
         self._open = 0
-        self.used = clock.monotonic()
+        self.used = self._identified = clock.monotonic()
 
     async def identify(self) -> None:
         """Asks the API server for the name. Raises SignInRefused for none, and KubeError."""
         self.username, self.groups = await username_of(self.client)
         if not self.username or self.username == ANONYMOUS:
             raise SignInRefused("the API server does not know whose credential this is")
+        self._identified = self._clock.monotonic()
+
+    async def still_known(self) -> bool:
+        """Reports whether the API server still accepts the credential; asked once a minute, and kept while it is away.
+
+        Watches go on after a credential was revoked, so they do not tell.
+        """
+        if self._clock.monotonic() - self._identified >= _ASKED_AGAIN:
+            try:
+                await self.identify()
+            except (Unauthorized, SignInRefused):
+                return False
+            except KubeError:
+                return True
+        return True
 
     def watch(self, namespace: str) -> FleetWatch:
         """The objects in a namespace, or in all."""
@@ -147,6 +165,7 @@ class Viewers:
         try:
             digest = credential.digest
             if (known := self._known.get(digest)) is not None:
+                await known.identify()  # it may have been revoked since
                 return known
             viewer = Viewer(credential, self._clock)
         except ValueError as error:

@@ -140,7 +140,7 @@ def _node(rollout: Rollout) -> TreeNode:
             conditions=rollout.status.conditions,
         )
     row = RolloutRows().row(RolloutSubject(rollout))
-    return node_of(row, page=_NAME, conditions=rollout.status.conditions)
+    return node_of(row, page=_NAME, note=message_of(rollout), conditions=rollout.status.conditions)
 
 
 def _standing(rollout: Rollout) -> str:

@@ -54,7 +54,7 @@ class RolloutRows(FleetView[RolloutSubject]):
             reason=reason,
             message=message_of(rollout) if broken else line(rollout),
             owner=Actor.OPERATOR if halted or broken or asked or phase == RolloutPhase.PAUSED else Actor.NOBODY,
-            step=_WAYS_ON.format(name=name) if halted else f"`hortus rollout show {name}`",
+            step=_WAYS_ON.format(name=name) if halted else f"`hortus rollout {'approve' if asked else 'show'} {name}`",
             since=changed_at(rollout.metadata, condition),
             version=rollout.spec.change.to,
         )
