@@ -2,46 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
-
-import msgspec
+from collections.abc import Sequence
+from typing import Final
 
 from hortus.dashboard.catalogue import Catalogue
-from hortus.dashboard.filters import Filters, RowWindow, chosen
+from hortus.dashboard.content import Content
+from hortus.dashboard.filters import Filters, chosen
+from hortus.dashboard.readers import FleetWatch
+from hortus.dashboard.rendering import Drawn, draw
 from hortus.dashboard.viewers import Viewer
 from hortus.engine.events import EVENTS
-from hortus.engine.fleet import FleetKind, document_of
-from hortus.engine.pages import AccessNeed, Action, Block, EventTimeline, FleetPage, Happening, Item, ItemKey
+from hortus.engine.fleet import FleetKind
+from hortus.engine.pages import AccessNeed, Block, EventTimeline, FleetPage, Happening, Item, ItemKey
 from hortus.kube.clock import Clock
 from hortus.kube.errors import KubeError
-from hortus.kube.objects import Object, format_time
+from hortus.kube.objects import Object
 
 PATIENCE: Final = 0.7
 """Seconds that a page waits for the first lists; what is missing then follows by the page's stream."""
+_KEPT: Final = 256
+"""Contents that are kept for open pages that show the same."""
 _MOST_EVENTS: Final = 50
 _OBJECTS_WITH_EVENTS: Final = 8
 _EVENTS_KEPT: Final = 5.0
 """Seconds for which events are shown again before they are asked for again."""
 
 
-class Content(msgspec.Struct):
-    """One page at one moment."""
+class Drawings:
+    """The parts of contents that were drawn last; open pages that show the same share them."""
 
-    page: FleetPage
-    key: ItemKey | None
-    title: str
-    namespace: str
-    notes: Sequence[str]
-    """Kinds that are not shown, or not current, each with the reason."""
-    filters: Filters
-    window: RowWindow | None = None
-    blocks: Sequence[Block] = ()
-    item: Item | None = None
-    actions: Sequence[Action] = ()
-    """The actions that the viewer may do."""
-    gone: bool = False
-    """True for an object that does not exist, or that this viewer cannot see."""
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Content, str, Drawn]] = {}
+
+    def of(self, content: Content, *, csrf: str, now: float) -> Drawn:
+        """The parts of a page. Those of an overview have no form of a session, so all sessions share them."""
+        token = csrf if content.key is not None else ""
+        known = self._known.get(id(content))
+        if known is None or known[0] is not content or known[1] != token:
+            if len(self._known) > _KEPT:
+                self._known.clear()
+            known = self._known[id(content)] = content, token, draw(content, csrf=token, now=now)
+        return known[2]
 
 
 class Composer:
@@ -50,6 +51,8 @@ class Composer:
     def __init__(self, catalogue: Catalogue, clock: Clock) -> None:
         self._catalogue = catalogue
         self._clock = clock
+        self._contents: dict[tuple[object, ...], tuple[object, Content]] = {}
+        self.drawings = Drawings()
         self._events: dict[tuple[int, str, ItemKey], tuple[float, Sequence[Happening], str]] = {}
 
     def kinds(self, page: FleetPage, key: ItemKey | None) -> tuple[FleetKind, ...]:
@@ -69,13 +72,18 @@ class Composer:
         """The content as this viewer may see it. Raises KubeError."""
         kinds, watch = self.kinds(page, key), viewer.watch(namespace)
         await watch.want(kinds, patience=patience)
+        if key is None:
+            # From here on nothing is awaited: of all open pages that show the same, the first makes it.
+            state = watch.version(kinds), tuple(watch.notes(kinds)), watch.judged
+            place = (id(viewer), page.name, namespace, filters)
+            known = self._contents.get(place)
+            if known is None or known[0] != state:
+                if len(self._contents) > _KEPT:
+                    self._contents.clear()
+                known = self._contents[place] = state, self._overview(page, watch, filters)
+            return known[1]
         content = Content(page, key, page.title, namespace, watch.notes(kinds), filters)
         objects, now = watch.objects(kinds), self._clock.now()
-        if key is None:
-            if views := self._catalogue.views(page):
-                content.window = chosen(watch.rows(views), filters)
-            content.blocks = page.blocks(objects, now)
-            return content
         content.title = f"{key.name} - {page.title}"
         item = content.item = page.item(objects, key, now)
         if item is None:
@@ -84,6 +92,14 @@ class Composer:
         content.actions = [one for one in item.actions if await viewer.reviews.all_allowed(one.needs)]
         content.blocks, problem = await self._with_events(viewer, namespace, key, item)
         content.notes = [*content.notes, *([problem] if problem else [])]
+        return content
+
+    def _overview(self, page: FleetPage, watch: FleetWatch, filters: Filters) -> Content:
+        kinds = self.kinds(page, None)
+        content = Content(page, None, page.title, watch.namespace, watch.notes(kinds), filters)
+        if views := self._catalogue.views(page):
+            content.window = chosen(watch.rows(views), filters)
+        content.blocks = page.blocks(watch.objects(kinds), self._clock.now())
         return content
 
     async def _with_events(
@@ -130,28 +146,3 @@ def _joined(block: Block, events: Sequence[Happening]) -> Block:
     if not isinstance(block, EventTimeline) or not events:
         return block
     return EventTimeline(block.title, sorted([*block.happenings, *events], key=lambda one: one.at, reverse=True))
-
-
-def document(content: Content, now: float) -> Mapping[str, Any]:
-    """The content for programs; rows are those of `hortus top -o json`."""
-    found: dict[str, Any] = {
-        "page": content.page.name,
-        "title": content.title,
-        "time": format_time(now),
-        "namespace": content.namespace,
-        "notes": list(content.notes),
-    }
-    if (window := content.window) is not None:
-        found["rows"] = {
-            "total": window.total,
-            "matching": window.matching,
-            "start": window.start,
-            "items": [document_of(row) for row in window.rows],
-            "facets": {facet.name: dict(facet.values) for facet in window.facets},
-        }
-    if (item := content.item) is not None:
-        named = ("title", "standing", "state", "note", "owner", "step")
-        found["item"] = {name: getattr(item, name) for name in named}
-        found["actions"] = [action.name for action in content.actions]
-    found["blocks"] = msgspec.to_builtins(list(content.blocks))
-    return found

@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from hortus.dashboard import drawing
-from hortus.dashboard.composing import Content
+from hortus.dashboard.content import Content
 from hortus.dashboard.filters import SORTS
 from hortus.dashboard.viewers import Viewer
 from hortus.engine.fleet import OWNERS, RowStanding

@@ -15,7 +15,8 @@ from yarl import URL
 
 from hortus.dashboard import rendering
 from hortus.dashboard.catalogue import CLUSTERS, Catalogue
-from hortus.dashboard.composing import Composer, Content, document
+from hortus.dashboard.composing import Composer
+from hortus.dashboard.content import Content, document
 from hortus.dashboard.filters import BadQuery, Filters, filters_of
 from hortus.dashboard.guarding import Guard, local_path
 from hortus.dashboard.sessions import ViewerSession, ViewerSessions
@@ -180,7 +181,8 @@ class Dashboard:
             self._catalogue.pages.values(), session.viewer, session.csrf, request.rel_url.raw_path_qs, now,
             session.said.pop(request.query.get(_SAID, ""), ""),
         )  # fmt: skip
-        return _html(rendering.page(rendering.draw(content, csrf=session.csrf, now=now), content, frame), status)
+        drawn = self._composer.drawings.of(content, csrf=session.csrf, now=now)
+        return _html(rendering.page(drawn, content, frame), status)
 
     async def _composed(self, viewer: Viewer, asked: _Asked, *, patient: bool = False) -> Content:
         more = {"patience": 10.0} if patient else {}

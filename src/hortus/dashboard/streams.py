@@ -16,13 +16,13 @@ from aiohttp import web
 from hortus.dashboard.composing import Composer
 from hortus.dashboard.filters import Filters
 from hortus.dashboard.guarding import protect
-from hortus.dashboard.rendering import Drawn, draw
+from hortus.dashboard.rendering import Drawn
 from hortus.dashboard.sessions import ViewerSession, ViewerSessions
 from hortus.engine.pages import FleetPage, ItemKey
 from hortus.kube.clock import Clock
 from hortus.kube.errors import KubeError
 
-_LEAST: Final = 0.25
+_LEAST: Final = 0.1
 """Seconds between two pictures of one page."""
 _SHARE: Final = 8.0
 """A picture that took a second is drawn again after this many seconds at the earliest."""
@@ -82,8 +82,9 @@ class PageStream:
         while await self._is_open():
             self._changed.clear()
             began = loop.time()
-            if self._state() != state and (drawn := await self._draw()) is not None:
-                state = self._state()
+            # The state is that before the picture: what changes while it is drawn is drawn again.
+            if (before := self._state()) != state and (drawn := await self._draw()) is not None:
+                state = before
                 changed = {part.id: part.html for part in drawn.parts if part.digest not in have}
                 ids, have = [part.id for part in drawn.parts], {part.digest for part in drawn.parts}
                 if changed:
@@ -121,7 +122,7 @@ class PageStream:
             )
         except KubeError:
             return None
-        return draw(content, csrf=self._session.csrf, now=self._clock.now())
+        return self._composer.drawings.of(content, csrf=self._session.csrf, now=self._clock.now())
 
 
 async def _send(response: web.StreamResponse, event: str, data: Mapping[str, object]) -> None:
