@@ -40,6 +40,7 @@ EVERYTHING: dict[str, Any] = {
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "more-{{ .Release.Name }}"}},
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: text}\n",
     ],
+    "dashboard": {"enabled": True, "publicUrl": "https://hortus.example.org", "tlsSecretName": "dashboard-tls"},
     "podLabels": {"a": "b"},
     "podAnnotations": {"c": "d"},
     "deploymentAnnotations": {"e": "f"},
@@ -343,3 +344,17 @@ def _all_by_kind(values: dict[str, Any]) -> dict[str, list[Object]]:
     for one in objects("hortus-system", values):
         found.setdefault(one["kind"], []).append(one)
     return found
+
+
+def test_the_dashboard_has_no_permission_no_token_and_no_way_in_the_clear() -> None:
+    values = {"dashboard": {"enabled": True, "publicUrl": "https://hortus.example.org"}}
+    found = objects("hortus-system", values)
+    ours = {one["kind"]: one for one in found if one["metadata"]["name"].endswith("-dashboard")}
+    assert set(ours) == {"ServiceAccount", "Deployment", "Service"}
+    pod = ours["Deployment"]["spec"]["template"]["spec"]
+    account = ours["ServiceAccount"]["metadata"]["name"]
+    assert (pod["serviceAccountName"], pod["automountServiceAccountToken"]) == (account, False)
+    bindings = [one for one in found if one["kind"].endswith("Binding")]
+    assert all(subject["name"] != account for one in bindings for subject in one.get("subjects", ()))
+    with pytest.raises(CommandError, match="dashboard.publicUrl"):
+        objects("hortus-system", {"dashboard": {"enabled": True}})

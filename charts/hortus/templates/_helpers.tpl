@@ -41,6 +41,22 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end -}}
 
+{{- define "hortus.dashboardSelector" -}}
+app.kubernetes.io/name: {{ include "hortus.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: dashboard
+{{- end -}}
+
+{{- define "hortus.dashboardLabels" -}}
+{{ include "hortus.dashboardSelector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.global.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
 {{- define "hortus.image" -}}
 {{- with .Values.image.registry }}{{ . }}/{{ end -}}
 {{- .Values.image.repository -}}

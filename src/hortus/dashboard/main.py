@@ -48,9 +48,14 @@ def app() -> None:
 @app.command()
 @click.option(
     "--kubeconfig", type=_FILE, help="The management cluster: address and trust are read, credentials never.",
-    show_default="the cluster of the pod",
+    show_default="the cluster of the pod, as the pod's account knows it",
 )  # fmt: skip
 @click.option("--context", default="", help="A context of that kubeconfig.")
+@click.option(
+    "--certificate-authority",
+    type=_FILE,
+    help="PEM file that the API server of the pod's cluster is trusted by; no token of the pod is needed or read.",
+)
 @click.option("--listen", default="127.0.0.1", metavar="ADDRESS", help="Address to listen on.", show_default=True)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port; 0 takes any free one.", show_default=True)
 @click.option("--tls-cert-file", type=_FILE, help="PEM certificate for browsers.")
@@ -64,6 +69,7 @@ def app() -> None:
 def serve(
     kubeconfig: Path | None,
     context: str,
+    certificate_authority: Path | None,
     listen: str,
     port: int,
     tls_cert_file: Path | None,
@@ -78,7 +84,7 @@ def serve(
     if (tls_cert_file is None) != (tls_key_file is None):
         raise click.UsageError("--tls-cert-file and --tls-key-file belong together: give both, or none")
     try:
-        access = load(kubeconfig).access(context) if kubeconfig is not None else in_cluster()
+        access = load(kubeconfig).access(context) if kubeconfig is not None else _cluster_of_pod(certificate_authority)
         tls = tls_context(tls_cert_file, tls_key_file) if tls_cert_file and tls_key_file else None
     except (KubeconfigError, OSError) as error:
         raise click.ClickException(str(error)) from None
@@ -162,6 +168,16 @@ def _check_listening(listen: str, tls: bool, public: tuple[str, ...]) -> None:
         f"--listen {listen}: others could read tokens on their way. Give --tls-cert-file and --tls-key-file, or the "
         "https address of the proxy before it with --public-url"
     )
+
+
+def _cluster_of_pod(authority: Path | None) -> Access:
+    """The API server of the pod's cluster. Raises KubeconfigError, OSError, UsageError."""
+    if authority is None:
+        return in_cluster()
+    host, port = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+    if not host:
+        raise click.UsageError("--certificate-authority: this is no pod of a cluster; give --kubeconfig FILE")
+    return Access(server=f"https://{_shown(host)}:{port}", ca=authority.read_bytes())
 
 
 def _say(supervised: bool, address: str) -> None:
