@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from multiprocessing.queues import Queue
 from pathlib import Path
@@ -26,6 +26,7 @@ import aiohttp
 import orjson
 import uvloop
 
+from hortus.apiserver import Local
 from hortus.domains import all_domains, free_port
 from hortus.domains.clusters.types import RUNTIMES
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, Label
@@ -57,11 +58,14 @@ def _serve(clusters: int, answers: Queue[tuple[str, str]]) -> None:
         for kind in (kind for domain in all_domains() for kind in domain.kinds().values()):
             server.run(root.create(CRDS, crd(kind)))
         server.run(root.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}}))
-        for number in range(clusters):
-            for resource, obj in _objects(number):
-                server.run(root.create(resource, obj))
+        for first in range(0, clusters, 100):
+            server.run(_fill(root, range(first, min(first + 100, clusters))))
         answers.put((server.kubeconfig.read_text(), server.token))
         threading.Event().wait()  # until killed
+
+
+async def _fill(root: Local, numbers: Iterable[int]) -> None:
+    await asyncio.gather(*(root.create(*one) for number in numbers for one in _objects(number)))
 
 
 def _objects(number: int) -> list[tuple[Resource, Object]]:

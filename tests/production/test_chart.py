@@ -356,5 +356,5 @@ def test_the_dashboard_has_no_permission_no_token_and_no_way_in_the_clear() -> N
     assert (pod["serviceAccountName"], pod["automountServiceAccountToken"]) == (account, False)
     bindings = [one for one in found if one["kind"].endswith("Binding")]
     assert all(subject["name"] != account for one in bindings for subject in one.get("subjects", ()))
-    with pytest.raises(CommandError, match="dashboard.publicUrl"):
+    with pytest.raises(CommandError, match=r"dashboard\.publicUrl"):
         objects("hortus-system", {"dashboard": {"enabled": True}})
