@@ -7,6 +7,7 @@ from tests.dashboard.conftest import FLEET, HOME, World, make_cluster, make_roll
 from yarl import URL
 
 from hortus.dashboard.filters import BadQuery, Filters, chosen, filters_of
+from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.engine.fleet import FleetRow, RowStanding
 
 
@@ -60,6 +61,20 @@ async def test_a_rollout_has_bars_failures_and_the_owner_of_the_next_step(world:
     page = await browser.get(f"/rollouts/rollout/{FLEET}/spring")
     assert 'aria-label="stage one: 4 of 10: 4 done, 2 in work, 1 failed, 3 waiting"' in page.text
     assert "the version is &lt;b&gt;unknown&lt;/b&gt;" in page.text and "<b>unknown" not in page.text
+
+
+async def test_the_audit_page_says_which_program_changed_an_object_and_when(world: World) -> None:
+    await make_cluster(world.admin, "one")
+    patch = {"metadata": {"labels": {"ring": "one"}}}
+    await world.admin.patch(GARDENER_CLUSTERS, "one", patch, HOME, field_manager="kubectl-label")
+    blocks = {block["title"]: block for block in (await (await world.signed_in()).document("/audit"))["blocks"]}
+    (row,) = blocks["By people"]["rows"]
+    assert (row[0]["text"], row[0]["path"][0], row[1:3]) == (
+        f"GardenerCluster {HOME}/one",
+        "clusters",
+        ["kubectl-label", "Update"],
+    )
+    assert row[3]["at"] and len(blocks["All changes"]["rows"]) >= 2
 
 
 HOSTILE = [

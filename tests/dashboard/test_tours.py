@@ -35,6 +35,7 @@ PAGES: Final = (
     "/agents",
     "/access",
     "/leftovers",
+    "/audit",
 )
 _RULES: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from hortus.dashboard.changes import ChangesPage
 from hortus.domains import Domain
 from hortus.engine.fleet import FleetKind, FleetObjects, FleetView
 from hortus.engine.pages import (
@@ -69,9 +70,12 @@ class Catalogue:
     def __init__(self, domains: Iterable[Domain]) -> None:
         domains = list(domains)
         parts = [part for domain in domains for part in domain.cluster_parts()]
-        pages = [ClustersPage(parts), *(page for domain in domains for page in domain.pages())]
-        self.pages: Mapping[str, FleetPage] = {page.name: page for page in sorted(pages, key=lambda page: page.order)}
+        changed = dict.fromkeys(kind for domain in domains for kind in domain.kinds())
         views = sorted((view for domain in domains for view in domain.fleet_views()), key=lambda view: view.order)
+        shown = {kind.resource.kind: view.page for view in views for kind in view.kinds if kind.resource.group}
+        pages: list[FleetPage] = [ClustersPage(parts), *(page for domain in domains for page in domain.pages())]
+        pages.append(ChangesPage(changed, shown))
+        self.pages: Mapping[str, FleetPage] = {page.name: page for page in sorted(pages, key=lambda page: page.order)}
         self._views = {name: tuple(view for view in views if view.page == name) for name in self.pages}
 
     def views(self, page: FleetPage) -> tuple[FleetView[Any], ...]:

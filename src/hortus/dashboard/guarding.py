@@ -30,7 +30,7 @@ CONTENT_SECURITY_POLICY: Final = "; ".join(
 HEADERS: Final = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
-    "X-PageFrame-Options": "DENY",
+    "X-Frame-Options": "DENY",
     # With no-referrer, browsers would send the origin `null` with our own forms.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",

@@ -24,8 +24,10 @@ from hortus.kube.errors import KubeError
 
 _LEAST: Final = 0.1
 """Seconds between two pictures of one page."""
-_SHARE: Final = 8.0
-"""A picture that took a second is drawn again after this many seconds at the earliest."""
+_SHARE: Final = 2.0
+"""A picture that took a second is drawn again after this many seconds, and after `_MOST` at the latest."""
+_MOST: Final = 0.5
+"""Seconds: a change is to be seen within one."""
 _LOOK: Final = 2.0
 """Seconds between looks at what is no change of an object: problems of watches, and the session's end."""
 KEEP_ALIVE: Final = 20.0
@@ -93,7 +95,7 @@ class PageStream:
             if loop.time() - silent >= KEEP_ALIVE:
                 await response.write(b": keep-alive\n\n")
                 silent = loop.time()
-            await asyncio.sleep(max(_LEAST, _SHARE * (loop.time() - began)))
+            await asyncio.sleep(min(max(_LEAST, _SHARE * (loop.time() - began)), _MOST))
             await self._wait()
         await _send(response, "end", {})
 

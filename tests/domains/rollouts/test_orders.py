@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 from tests.domains.rollouts.world import APPLIANCE_KIND, FLEET, RolloutWorld
 
-from hortus.domains.rollouts.orders import _approve
+from hortus.domains.rollouts.directing import append_approval
 from hortus.engine.owners import own
 from hortus.engine.rollouts.types import (
     CHANGE_KINDS,
@@ -125,7 +125,9 @@ async def test_approvals_at_the_same_time_all_count(here: RolloutWorld) -> None:
     stages = [{"name": name, "approval": "Before"} for name in ("one", "two", "three")]
     await here.start(policy={"stages": stages})
     seen = decode(Rollout, await here.client.get(ROLLOUTS, "by-hand", FLEET))
-    await asyncio.gather(*(_approve(here.client, seen, stage) for stage in ("one", "two", "three", "one")))
+    await asyncio.gather(
+        *(append_approval(here.client, seen, stage, "hortus-cli") for stage in ("one", "two", "three", "one"))
+    )
     approved = (await here.client.get(ROLLOUTS, "by-hand", FLEET))["spec"]["approved"]
     assert sorted(approved) == ["one", "three", "two"]
 

@@ -10,6 +10,7 @@ from hortus.domains.clusters.turns import connection_problem, current
 from hortus.domains.clusters.views import sentence_of
 from hortus.engine.fleet import FleetObjects, RowStanding
 from hortus.engine.pages import ClusterNames, ClusterPart, TreeNode, node_of
+from hortus.kube.objects import ObjectKey
 
 
 class RuntimePart(ClusterPart):
@@ -39,10 +40,12 @@ class RuntimePart(ClusterPart):
             )
 
     def _subjects(self, objects: FleetObjects, cluster: ClusterNames) -> Iterable[RuntimeSubject]:
-        for subject in self._view.subjects(objects):
-            namespace = subject.runtime.metadata.namespace
-            if any(cluster.has(namespace, name) for name in _names(subject)):
-                yield subject
+        # A Runtime by its own name is looked up; all are searched only for one that has another name.
+        found = self._view.named(objects, (ObjectKey(cluster.namespace, name) for name in cluster.names))
+        if found:
+            return self._view.subjects_of(objects, found)
+        known = self._view.subjects(objects)
+        return [one for one in known if any(cluster.has(one.runtime.metadata.namespace, name) for name in _names(one))]
 
 
 def _names(subject: RuntimeSubject) -> tuple[str, ...]:

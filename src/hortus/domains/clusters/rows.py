@@ -68,8 +68,17 @@ class RuntimeRows(FleetView[RuntimeSubject]):
     order = 0
 
     def subjects(self, objects: FleetObjects) -> Iterable[RuntimeSubject]:
+        return self.subjects_of(objects, objects.all(_RUNTIMES, Runtime))
+
+    def named(self, objects: FleetObjects, keys: Iterable[ObjectKey]) -> list[Runtime]:
+        """The Runtimes of these names that exist."""
+        found = (objects.get(_RUNTIMES, key, Runtime) for key in keys)
+        return [runtime for runtime in found if runtime is not None]
+
+    def subjects_of(self, objects: FleetObjects, runtimes: Iterable[Runtime]) -> Iterable[RuntimeSubject]:
+        """The subjects of some Runtimes."""
         shoots = {shoot.outline.name: shoot for shoot in objects.all(_SHOOTS, ShootPart)}
-        for runtime in objects.all(_RUNTIMES, Runtime):
+        for runtime in runtimes:
             cluster = objects.get(_CLUSTERS, service.cluster_key(runtime), GardenerCluster)
             secret = objects.get(_SECRETS, cluster.secret.object_key, ObjectMeta) if cluster is not None else None
             yield RuntimeSubject(runtime, cluster, secret, shoots.get(service.shoot_name(runtime)))

@@ -12,6 +12,7 @@ from hortus.engine import metadata_of
 from hortus.engine.fleet import FleetKind, FleetObjects, reading, seconds_of
 from hortus.engine.kubeconfigs import SECRETS
 from hortus.engine.pages import ClusterNames, ClusterPart, TreeNode, node_of
+from hortus.kube.objects import ObjectKey
 from hortus.schema import ObjectMeta
 
 _CLUSTERS = FleetKind(GARDENER_CLUSTERS, reading(GardenerCluster))
@@ -38,11 +39,14 @@ class CredentialPart(ClusterPart):
             yield replace(node, children=(_secret_node(found, secret, now),))
 
 
-def _clusters(objects: FleetObjects, cluster: ClusterNames) -> Iterable[GardenerCluster]:
-    for found in objects.all(_CLUSTERS, GardenerCluster):
-        namespace = found.metadata.namespace
-        if cluster.has(namespace, found.metadata.name) or cluster.has(namespace, found.shoot):
-            yield found
+def _clusters(objects: FleetObjects, cluster: ClusterNames) -> list[GardenerCluster]:
+    """Returns those with one of the names; where there is none, those whose Shoot has such a name."""
+    keys = (ObjectKey(cluster.namespace, name) for name in cluster.names)
+    named = [found for key in keys if (found := objects.get(_CLUSTERS, key, GardenerCluster)) is not None]
+    if named:
+        return named
+    known = objects.all(_CLUSTERS, GardenerCluster)
+    return [found for found in known if cluster.has(found.metadata.namespace, found.shoot)]
 
 
 def _secret_node(cluster: GardenerCluster, secret: ObjectMeta | None, now: float) -> TreeNode:

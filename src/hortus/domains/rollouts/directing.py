@@ -26,7 +26,7 @@ async def approve(client: Client, rollout: Rollout, stage: str, *, manager: str)
         raise OrderRefused(f"stage {chosen} of rollout {name} needs no approval")
     if chosen in rollout.spec.approved:
         return f"stage {chosen} of rollout {name} is approved already"
-    await _append_approval(client, rollout, chosen, manager)
+    await append_approval(client, rollout, chosen, manager)
     return f"stage {chosen} of rollout {name} approved"
 
 
@@ -71,7 +71,7 @@ def _expect_running(rollout: Rollout) -> None:
         raise OrderRefused(f"Rollout {rollout.metadata.name} is over: {rollout.status.phase or 'Aborted'}")
 
 
-async def _append_approval(client: Client, rollout: Rollout, stage: str, manager: str) -> None:
+async def append_approval(client: Client, rollout: Rollout, stage: str, manager: str) -> None:
     """Append to the list as it was read, and read it again after a conflict: approvals at the same time all count."""
     while stage not in rollout.spec.approved:
         metadata = rollout.metadata
