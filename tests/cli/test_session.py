@@ -84,10 +84,11 @@ async def test_the_controllers_begin_once_the_simulation_is_prepared(parts: Part
     assert ("controllers", "begins") not in parts.reports
     parts.gate.write_text("prepared")
     await starting
-    assert parts.running == {"apiserver", "simulation", "controllers"}
+    assert parts.running == {"apiserver", "simulation", "controllers", "dashboard"}
     begun = [report for report in parts.reports if report[1] != "is held"]
     assert begun[:3] == [("apiserver", "ready"), ("simulation", "begins"), ("simulation", "by the test")]
-    assert set(begun[3:]) == {("simulation", "ready"), ("controllers", "begins"), ("controllers", "ready")}
+    others = {("controllers", "begins"), ("controllers", "ready"), ("dashboard", "ready")}
+    assert set(begun[3:]) == {("simulation", "ready"), *others}
 
 
 async def test_the_others_load_while_the_server_starts(

@@ -138,7 +138,7 @@ def test_processes_are_kept_and_objects_deleted_while_the_disk_is_full(tmp_path:
         (fleet.state / "ballast").unlink()
         ballast.unlink()
         until(lambda: fleet.status().healthy, "health")
-        assert set(fleet.processes()) == {"apiserver", "simulation", "controllers"}
+        assert set(fleet.processes()) == {"apiserver", "simulation", "controllers", "dashboard"}
 
         async def write_again() -> None:
             async with Client.from_kubeconfig(fleet.kubeconfig) as client:

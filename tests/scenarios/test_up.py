@@ -156,7 +156,7 @@ def test_status_reports_to_people_to_machines_and_by_its_exit_code(fleet: Up, tm
     assert done.returncode == 0
     answer = orjson.loads(done.stdout)
     assert answer["running"] and answer["healthy"] and answer["objects"]["GardenerCluster"].get("Ready")
-    assert set(answer["processes"]) == {"apiserver", "simulation", "controllers"}
+    assert set(answer["processes"]) == {"apiserver", "simulation", "controllers", "dashboard"}
     by_root_option = hortus("--state-dir", str(fleet.state), "status")
     assert by_root_option.returncode == 0
     assert "good" in by_root_option.stdout
