@@ -72,7 +72,8 @@ async def test_a_page_shows_exactly_the_kinds_that_the_viewer_may_list_and_watch
             if kind.garden:
                 continue
             if kind.resource not in asked:
-                needs = [AccessNeed(verb, kind.resource, namespace) for verb in VERBS]
+                place = namespace if kind.resource.namespaced else ""
+                needs = [AccessNeed(verb, kind.resource, place) for verb in VERBS]
                 asked[kind.resource] = all([await can_i(world, token, need) for need in needs])
             if not asked[kind.resource]:
                 wanted.add(kind.resource.plural)
