@@ -18,7 +18,7 @@ from hortus.kube.clock import Clock
 from hortus.kube.errors import KubeError
 from hortus.kube.objects import Object
 
-PATIENCE: Final = 0.7
+PATIENCE: Final = 0.4
 """Seconds that a page waits for the first lists; what is missing then follows by the page's stream."""
 _KEPT: Final = 256
 """Contents that are kept for open pages that show the same."""

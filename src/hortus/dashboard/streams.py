@@ -80,10 +80,10 @@ class PageStream:
     async def _send_all(self, response: web.StreamResponse, have: set[str]) -> None:
         state: object = None
         silent = 0.0
-        loop = asyncio.get_running_loop()
+        clock = self._clock
         while await self._is_open():
             self._changed.clear()
-            began = loop.time()
+            began = clock.monotonic()
             # The state is that before the picture: what changes while it is drawn is drawn again.
             if (before := self._state()) != state and (drawn := await self._draw()) is not None:
                 state = before
@@ -91,11 +91,11 @@ class PageStream:
                 ids, have = [part.id for part in drawn.parts], {part.digest for part in drawn.parts}
                 if changed:
                     await _send(response, "change", {"title": drawn.title, "parts": changed, "order": ids})
-                    silent = loop.time()
-            if loop.time() - silent >= KEEP_ALIVE:
+                    silent = clock.monotonic()
+            if clock.monotonic() - silent >= KEEP_ALIVE:
                 await response.write(b": keep-alive\n\n")
-                silent = loop.time()
-            await asyncio.sleep(min(max(_LEAST, _SHARE * (loop.time() - began)), _MOST))
+                silent = clock.monotonic()
+            await clock.sleep(min(max(_LEAST, _SHARE * (clock.monotonic() - began)), _MOST))
             await self._wait()
         await _send(response, "end", {})
 
