@@ -92,12 +92,14 @@ class Session:
         self._later: asyncio.TimerHandle | None = None
         self._started = format_time(time.time())
         self._dashboard_url = ""
+        """That of the run before, until the dashboard is started."""
 
     async def run(self) -> None:
         """Start everything, then stay until SIGINT or SIGTERM. Raises ChildFailed, PortTaken."""
         began = time.monotonic()
         last = self._state.run()
         port = free_port(self._options.port, before=(urlsplit(last.server).port or 0) if last else 0)
+        self._dashboard_url = last.dashboard if last else ""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop.set)
@@ -184,12 +186,8 @@ class Session:
 
     def _dashboard(self) -> Child:
         """The dashboard reads address and trust of the API server from the controllers' file, and no credential."""
-        last = self._state.run()
-        port = free_port(
-            self._options.dashboard_port,
-            before=(urlsplit(last.dashboard).port or 0) if last else 0,
-            flag="--dashboard-port",
-        )
+        before = urlsplit(self._dashboard_url).port or 0
+        port = free_port(self._options.dashboard_port, before=before, flag="--dashboard-port")
         self._dashboard_url = f"http://127.0.0.1:{port}"
         command = [*MODULE, "hortus.dashboard.main", "serve", "--supervised", "--port", str(port)]
         command += ["--kubeconfig", str(self._state.controllers_kubeconfig), "--state-dir", str(self._state.path)]
