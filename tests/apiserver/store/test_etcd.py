@@ -41,7 +41,8 @@ from hortus.apiserver.store import (
     _etcdindex,
 )
 from hortus.apiserver.store._etcdindex import _PAGE
-from hortus.apiserver.store._etcdwire import EtcdWire
+from hortus.apiserver.store._storewire import StoreWire
+from hortus.etcd.wire import EtcdWire
 
 _roots = (f"/test-{number}/" for number in itertools.count())
 
@@ -362,14 +363,14 @@ async def test_a_deletion_that_a_compaction_took_out_of_the_watch_is_noticed(
     here._tasks[0].cancel()
     await asyncio.gather(here._tasks[0], return_exceptions=True)
     deleted = await there.delete(lost.key, expected=None)
-    watch = EtcdWire.watch
+    watch = StoreWire.watch
 
-    async def compacted(self: EtcdWire, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    async def compacted(self: StoreWire, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
         async for message in watch(self, body):
             events = [event for event in message.get("events", ()) if event.get("type") != "DELETE"]
             yield {**message, "events": events}
 
-    monkeypatch.setattr(EtcdWire, "watch", compacted)
+    monkeypatch.setattr(StoreWire, "watch", compacted)
     here._tasks[0] = asyncio.create_task(here._feed.follow())
     async with asyncio.timeout(60):
         while here.revision < deleted:

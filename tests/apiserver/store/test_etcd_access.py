@@ -23,7 +23,7 @@ from tests.apiserver.store.contract import PODS, batch, pod, put
 from tests.apiserver.store.etcdserver import find_etcd, free_port, pause, running_etcd
 
 from hortus.apiserver.store import EtcdBackend, EtcdLogin, StoreFailed
-from hortus.apiserver.store._etcdwire import EtcdWire
+from hortus.etcd.wire import EtcdWire
 
 _found = find_etcd()
 if _found is None:

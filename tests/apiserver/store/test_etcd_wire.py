@@ -11,9 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.kube.scripted import json, serving
 
-from hortus.apiserver.store import _etcdwire
-from hortus.apiserver.store._etcdwire import CONNECTIONS, EtcdWire, span
-from hortus.apiserver.store.backend import StoreFailed
+from hortus.etcd import wire as etcdwire
+from hortus.etcd.wire import CONNECTIONS, EtcdFailed, EtcdWire, span
 
 
 class Etcd:
@@ -82,8 +81,8 @@ async def test_calls_that_find_no_connection_in_time_fail_and_say_why(monkeypatc
             hanging = [asyncio.create_task(wire.call("/v3/kv/range", {})) for _ in range(CONNECTIONS)]
             async with asyncio.timeout(60):
                 await etcd.full.wait()
-            monkeypatch.setattr(_etcdwire, "_CALL_SECONDS", 0.05)
-            with pytest.raises(StoreFailed, match=f"{CONNECTIONS} calls hang"):
+            monkeypatch.setattr(etcdwire, "_CALL_SECONDS", 0.05)
+            with pytest.raises(EtcdFailed, match=f"{CONNECTIONS} calls hang"):
                 await wire.call("/v3/kv/range", {})
             monkeypatch.undo()
             etcd.answer.set()
@@ -114,7 +113,7 @@ async def test_a_watch_that_ends_says_so_whether_its_last_line_is_whole_or_not(
         wire = EtcdWire([access.server])
         await wire.start()
         try:
-            with pytest.raises(StoreFailed, match=reason):
+            with pytest.raises(EtcdFailed, match=reason):
                 async for message in wire.watch({}):
                     assert message == {"created": True}
         finally:

@@ -5,7 +5,6 @@ other servers. All answer reads and watches from the same index in memory (`_ind
 durable. A server gets one from its composition root; nothing below the resources' layer knows which.
 """
 
-from hortus.apiserver.store._etcdwire import EtcdLogin
 from hortus.apiserver.store._history import HistoryLimits
 from hortus.apiserver.store._watches import WatchLimits
 from hortus.apiserver.store.backend import (
@@ -23,6 +22,7 @@ from hortus.apiserver.store.backend import (
 from hortus.apiserver.store.etcd import EtcdBackend
 from hortus.apiserver.store.memory import MemoryBackend
 from hortus.apiserver.store.sqlite import SqliteBackend
+from hortus.etcd.wire import EtcdLogin
 
 __all__ = [
     "Backend",

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 from itertools import groupby
 
-from hortus.apiserver.store._etcdwire import EtcdWire, Message, OutOfRange, number, raw, span, text
 from hortus.apiserver.store._history import HistoryLimits
 from hortus.apiserver.store._index import StoreIndex
 from hortus.apiserver.store._keyspace import DROP, FINAL, Keyspace, spliced
+from hortus.apiserver.store._storewire import StoreWire
 from hortus.apiserver.store._watches import WatchLimits
 from hortus.apiserver.store.backend import Commit, RevisionCompacted, StoredRecord, StoreFailed
+from hortus.etcd.wire import Message, OutOfRange, number, raw, span, text
 from hortus.kube.clock import Clock
 
 _PAGE = 500
@@ -30,7 +31,7 @@ class IndexFeed:
     """Keeps `index` at the state of etcd below one root."""
 
     def __init__(
-        self, wire: EtcdWire, space: Keyspace, clock: Clock, *, history: HistoryLimits, watches: WatchLimits
+        self, wire: StoreWire, space: Keyspace, clock: Clock, *, history: HistoryLimits, watches: WatchLimits
     ) -> None:
         self._wire = wire
         self._space = space

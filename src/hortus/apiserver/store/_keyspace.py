@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from hortus.apiserver.store._etcdwire import Message, number, raw, text
 from hortus.apiserver.store.backend import StoredRecord, StoreKey, Value
+from hortus.etcd.wire import Message, number, raw, text
 
 FORMAT = b"1"
 """Version of this layout, as `format` holds it."""

@@ -22,7 +22,6 @@ from collections.abc import Callable, Sequence
 from typing import Unpack
 
 from hortus.apiserver.store._etcdindex import IndexFeed
-from hortus.apiserver.store._etcdwire import EtcdLogin, EtcdWire, Message, OutOfRange, number, raw, span, text
 from hortus.apiserver.store._history import HistoryLimits
 from hortus.apiserver.store._index import StoreIndex
 from hortus.apiserver.store._keyspace import (
@@ -34,6 +33,7 @@ from hortus.apiserver.store._keyspace import (
     revision_is,
     writing,
 )
+from hortus.apiserver.store._storewire import StoreWire
 from hortus.apiserver.store._watches import WatchLimits
 from hortus.apiserver.store.backend import (
     Follower,
@@ -48,6 +48,7 @@ from hortus.apiserver.store.backend import (
     StoreWatch,
     Value,
 )
+from hortus.etcd.wire import EtcdLogin, Message, OutOfRange, number, raw, span, text
 from hortus.kube.clock import Clock, SystemClock
 
 _CHECK_SECONDS = 2.0
@@ -68,7 +69,7 @@ class EtcdBackend:
         history: HistoryLimits | None = None,
         watches: WatchLimits | None = None,
     ) -> None:
-        self._wire = EtcdWire(endpoints, tls, login)
+        self._wire = StoreWire(endpoints, tls, login)
         self._clock = clock or SystemClock()
         self._history = history or HistoryLimits()
         self._space = Keyspace(root)

@@ -22,8 +22,6 @@ from typing import Any, NamedTuple
 import aiohttp
 import orjson
 
-from hortus.apiserver.store.backend import ObjectTooLarge, StoreFailed
-
 Message = dict[str, Any]
 """One decoded JSON message; 64-bit numbers are strings in it, and zero values are omitted."""
 
@@ -42,6 +40,19 @@ class EtcdLogin(NamedTuple):
 
     username: str
     password: Callable[[], str]
+
+
+class EtcdFailed(Exception):
+    """etcd cannot be reached, or refused. `code` is that of gRPC for a refusal, `words` its text; else 0 and empty."""
+
+    def __init__(self, message: str, *, code: int = 0, words: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.words = words
+
+
+class RequestTooLarge(EtcdFailed):
+    """The request is larger than etcd takes."""
 
 
 class _LoggedOut(Exception):
@@ -102,7 +113,7 @@ class EtcdWire:
             self._session = None
 
     async def call(self, path: str, body: Message) -> Message:
-        """One request, one answer; raises OutOfRange, StoreFailed.
+        """One request, one answer; raises OutOfRange, EtcdFailed.
 
         It is sent to another member only when it has certainly not reached this one: a write must not happen twice.
         """
@@ -110,7 +121,7 @@ class EtcdWire:
             try:
                 return await self._call(path, body)
             except _LoggedOut as refusal:
-                raise StoreFailed(f"etcd refused: {refusal}; it wants a user name and password") from None
+                raise EtcdFailed(f"etcd refused: {refusal}; it wants a user name and password") from None
         for _ in range(2):
             token = self._token or await self._log_in("")
             try:
@@ -118,10 +129,10 @@ class EtcdWire:
             except _LoggedOut as refusal:
                 failure = refusal
                 await self._log_in(token)
-        raise StoreFailed(f"etcd refused: {failure}")
+        raise EtcdFailed(f"etcd refused: {failure}")
 
     async def _log_in(self, expired: str) -> str:
-        """A token other than `expired`; one request for all who need it. Raises StoreFailed."""
+        """A token other than `expired`; one request for all who need it. Raises EtcdFailed."""
         assert self._login is not None, "asked of those who log in"
         async with self._logging_in:
             if self._token == expired:
@@ -129,7 +140,7 @@ class EtcdWire:
                 try:
                     password = self._login.password()
                 except OSError as error:
-                    raise StoreFailed(f"the password for etcd cannot be read: {error}") from None
+                    raise EtcdFailed(f"the password for etcd cannot be read: {error}") from None
                 answer = await self._call(_LOGIN, {"name": self._login.username, "password": password})
                 self._token = str(answer["token"])
             return self._token
@@ -159,7 +170,7 @@ class EtcdWire:
         raise self._failed(failure) from failure
 
     async def watch(self, body: Message) -> AsyncGenerator[Message, None]:
-        """The `result` messages of one watch until the connection ends, which is always a StoreFailed.
+        """The `result` messages of one watch until the connection ends, which is always a EtcdFailed.
 
         etcd ends no watch by itself, so its reader is to pause before the next one.
         """
@@ -177,14 +188,14 @@ class EtcdWire:
                         yield _refused_not(_checked(response.status, orjson.loads(line)).get("result", {}))
                 # The gateway's own errors have no line end.
                 _checked(response.status, orjson.loads(rest or b"{}"))
-                raise StoreFailed("etcd ended the watch with its connection")
+                raise EtcdFailed("etcd ended the watch with its connection")
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             self._try_next()
             raise self._failed(error) from error
         except _LoggedOut as refusal:
             if self._login is not None:
                 await self._log_in(token)
-            raise StoreFailed(f"etcd refused: {refusal}") from None
+            raise EtcdFailed(f"etcd refused: {refusal}") from None
         finally:
             self._stream = None
 
@@ -197,7 +208,7 @@ class EtcdWire:
         self, path: str, body: Message, timeout: aiohttp.ClientTimeout | None = None
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         if self._session is None:
-            raise StoreFailed("the connection to etcd is closed")
+            raise EtcdFailed("the connection to etcd is closed")
         timeout = timeout or aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)
         # A stream, because the client warns of large bodies in one piece.
         headers = {"Authorization": self._token} if self._token and path != _LOGIN else None
@@ -207,9 +218,9 @@ class EtcdWire:
     def _try_next(self) -> None:
         self.endpoints.append(self.endpoints.pop(0))
 
-    def _failed(self, error: Exception) -> StoreFailed:
+    def _failed(self, error: Exception) -> EtcdFailed:
         cause = str(error) or type(error).__name__
-        return StoreFailed(f"etcd at {', '.join(self.endpoints)} does not answer: {cause}; check that it runs")
+        return EtcdFailed(f"etcd at {', '.join(self.endpoints)} does not answer: {cause}; check that it runs")
 
 
 def _checked(status: int, message: Message) -> Message:
@@ -218,13 +229,14 @@ def _checked(status: int, message: Message) -> Message:
         return message
     details = error if isinstance(error, dict) else message
     words = str(details.get("message") or error or f"HTTP status {status}")
-    if details.get("code", details.get("grpc_code")) == _OUT_OF_RANGE:
+    code = int(details.get("code", details.get("grpc_code")) or 0)
+    if code == _OUT_OF_RANGE:
         raise OutOfRange(words)
-    if details.get("code", details.get("grpc_code")) == _UNAUTHENTICATED or any(each in words for each in _LOGGED_OUT):
+    if code == _UNAUTHENTICATED or any(each in words for each in _LOGGED_OUT):
         raise _LoggedOut(words)
     if "request is too large" in words or "message larger than max" in words:
-        raise ObjectTooLarge(f"etcd refused: {words}; it takes 1.5 MiB unless --max-request-bytes says otherwise")
-    raise StoreFailed(f"etcd refused: {words}")
+        raise RequestTooLarge(f"etcd refused: {words}; it takes 1.5 MiB unless --max-request-bytes says otherwise")
+    raise EtcdFailed(f"etcd refused: {words}", code=code, words=words)
 
 
 def _refused_not(message: Message) -> Message:
@@ -233,5 +245,5 @@ def _refused_not(message: Message) -> Message:
     if any(each in reason for each in _LOGGED_OUT):
         raise _LoggedOut(reason)
     if "permission denied" in reason:
-        raise StoreFailed(f"etcd refused: {reason}")
+        raise EtcdFailed(f"etcd refused: {reason}")
     return message
