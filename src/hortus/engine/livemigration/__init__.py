@@ -1,0 +1,87 @@
+"""Live migration of a control plane from one seed to another: states, rules and steps. Pure but for `walk`.
+
+    record = migration_record(observation)
+    decision = next_step(MigrationView(record, observation))
+
+- `next_step`: the phase and the step for an observation, forwards or back.
+- `problems`: what speaks against the first step; `forbidden`: the garden's admission.
+- `walk`: observes, decides and acts through a `MovingPlane`, until something has to be waited for.
+
+Source: gardener/enhancements, GEP-39.
+"""
+
+from hortus.engine.livemigration.admission import (
+    REGION_CONFIG,
+    MovingSeed,
+    MovingShoot,
+    RegionConfig,
+    distance_limit,
+    distances_for,
+    forbidden,
+)
+from hortus.engine.livemigration.decision import MoveDecision, next_step
+from hortus.engine.livemigration.phases import (
+    ABORT,
+    ABORTED,
+    ALLOW_DISTANT,
+    FORCE_SHRINK,
+    LIVE_MIGRATE,
+    OPERATION,
+    RECORD,
+    WITHOUT_HA,
+    MigrationPhase,
+)
+from hortus.engine.livemigration.preflight import Problem, problems
+from hortus.engine.livemigration.state import (
+    Backends,
+    EtcdMember,
+    MigrationRecord,
+    Observation,
+    RecordedMember,
+    ServerState,
+    Site,
+    SiteMember,
+    SiteState,
+    migration_record,
+    quorum,
+)
+from hortus.engine.livemigration.view import MigrationView
+from hortus.engine.livemigration.walking import MovingPlane, StepRefused, walk
+
+__all__ = [
+    "ABORT",
+    "ABORTED",
+    "ALLOW_DISTANT",
+    "FORCE_SHRINK",
+    "LIVE_MIGRATE",
+    "OPERATION",
+    "RECORD",
+    "REGION_CONFIG",
+    "WITHOUT_HA",
+    "Backends",
+    "EtcdMember",
+    "MigrationPhase",
+    "MigrationRecord",
+    "MigrationView",
+    "MoveDecision",
+    "MovingPlane",
+    "MovingSeed",
+    "MovingShoot",
+    "Observation",
+    "Problem",
+    "RecordedMember",
+    "RegionConfig",
+    "ServerState",
+    "Site",
+    "SiteMember",
+    "SiteState",
+    "StepRefused",
+    "distance_limit",
+    "distances_for",
+    "forbidden",
+    "migration_record",
+    "next_step",
+    "problems",
+    "quorum",
+    "walk",
+]

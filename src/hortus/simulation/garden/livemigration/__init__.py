@@ -1,0 +1,1 @@
+"""Simulated members of etcd and control planes that move between seeds."""
