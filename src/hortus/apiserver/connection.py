@@ -31,6 +31,11 @@ _LEAST_TAKEN = 64 * 1024
 LONGEST_HEADER_LINE = 16 * 1024
 """Bytes of one header line or of the request line; a service account token is about 1 KiB."""
 
+_QUIET = 1.0
+"""Seconds for which a connection must have been idle before a drain ends it."""
+_DRAIN_ROUND = 0.05
+"""Seconds between two looks at the connections of a drain."""
+
 _READ_TOO_LATE = RuntimeError("the request is answered, and its body is not kept")
 
 _log = logging.getLogger("hortus.apiserver.connection")
@@ -99,6 +104,8 @@ class Connection(RequestHandler):
             message, payload = await self._next()
             self.listener.requests_count += 1
             handler = self.listener.request_handler
+            if self.listener.draining and not isinstance(message, _ErrInfo):
+                message = message._replace(should_close=True)
             if isinstance(message, _ErrInfo):
                 handler, message = self._make_error_handler(message), ERROR
             writer = StreamWriter(self, self._loop)
@@ -127,7 +134,7 @@ class Connection(RequestHandler):
             if self._keepalive_handle is None:
                 self._keepalive_handle = self._loop.call_at(self._next_keepalive_close_time, self._process_keepalive)
             if self.transport is not None:
-                self.listener.resting[self] = None
+                self.listener.resting[self] = self._loop.time()
             if self._messages:
                 await asyncio.sleep(0)  # a client that pipelines requests gives up the loop between them
         if not self._force_close:
@@ -236,8 +243,10 @@ class Listener(web.Server):
         self.transports: set[asyncio.Transport] = set()
         self.silent: dict[Connection, None] = {}
         """Connections without any request, the oldest first."""
-        self.resting: dict[Connection, None] = {}
-        """Connections between two requests, the longest idle first."""
+        self.resting: dict[Connection, float] = {}
+        """Connections between two requests, the longest idle first, with the time since which they are."""
+        self.draining = False
+        """True if each answer ends its connection."""
 
     def __call__(self) -> Connection:
         return Connection(self, loop=self._loop, **self._kwargs)
@@ -250,6 +259,21 @@ class Listener(web.Server):
                 connection.drop()
                 return True
         return False
+
+    async def drain(self, longest: float, end_watches: Callable[[], Awaitable[None]]) -> None:
+        """Ends each connection with its next answer, and one that is idle for a second without.
+
+        Returns when none is left, or after `longest` seconds. A client whose connection ends with an answer loses no
+        request; one that is idle may send while it is closed (RFC 9112, section 9.3.1), which the second makes rare.
+        """
+        self.draining = True
+        end = self._loop.time() + longest
+        while self.transports and self._loop.time() < end:
+            await end_watches()  # a client opens its next watch on the connection of the last one
+            for connection, since in list(self.resting.items()):
+                if connection.transport is not None and self._loop.time() >= since + _QUIET:
+                    connection.transport.close()
+            await asyncio.sleep(_DRAIN_ROUND)
 
     async def end(self, grace: float) -> None:
         """Lets requests in progress finish within `grace` seconds, then closes all connections.

@@ -168,7 +168,9 @@ class ApiServer:
         self._acceptor.open()
 
     async def stop(self) -> None:
-        """Stops listening, ends watches cleanly, lets requests in progress finish, closes the store."""
+        """Drains, stops listening, ends watches cleanly, lets requests in progress finish, closes the store."""
+        if self._listener is not None and self._settings.drain:
+            await self._listener.drain(self._settings.drain, self._handler.end_watches)
         if self._acceptor is not None:
             await self._acceptor.close()
         self._socket.close()

@@ -40,6 +40,9 @@ class ApiServerSettings(msgspec.Struct, frozen=True):
     """True if requests without credentials are authenticated as system:anonymous."""
     compress: bool = True
     """True if large bodies are compressed for clients that accept it; no gain when all clients are on this machine."""
+    drain: float = 0.0
+    """Seconds before a stop in which the server goes on to answer, and each answer ends its connection, so that clients
+    behind a load balancer find another server; as kube-apiserver's --shutdown-delay-duration."""
     grace: float = 5.0
     """Seconds that requests in progress have to finish at a stop."""
     event_ttl: float = 3600.0

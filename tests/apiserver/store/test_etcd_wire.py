@@ -11,6 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.kube.scripted import json, serving
 
+from hortus.apiserver.store._storewire import StoreWire
+from hortus.apiserver.store.backend import StoreFailed
 from hortus.etcd import wire as etcdwire
 from hortus.etcd.wire import CONNECTIONS, EtcdFailed, EtcdWire, span
 
@@ -118,3 +120,24 @@ async def test_a_watch_that_ends_says_so_whether_its_last_line_is_whole_or_not(
                     assert message == {"created": True}
         finally:
             await wire.close()
+
+
+async def test_a_read_whose_leader_changes_is_asked_again_and_a_write_is_not() -> None:
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        asked.append(request.path)
+        if len(asked) in (1, 3):
+            return json({"code": 14, "message": "etcdserver: leader changed"}, status=503)
+        return json({"header": {"revision": "7"}})
+
+    async with serving(answer) as access:
+        wire = StoreWire([access.server])
+        await wire.start()
+        try:
+            assert await wire.call("/v3/kv/range", {}) == {"header": {"revision": "7"}}
+            with pytest.raises(StoreFailed, match="leader changed"):
+                await wire.call("/v3/kv/txn", {})
+        finally:
+            await wire.close()
+    assert asked == ["/v3/kv/range", "/v3/kv/range", "/v3/kv/txn"]
