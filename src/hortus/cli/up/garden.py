@@ -13,6 +13,7 @@ from hortus.cli.up.registry import local_registry
 from hortus.cli.up.state import StateDirectory
 from hortus.cli.up.supervisor import CannotRun, report
 from hortus.domains import DemoFleet, all_domains
+from hortus.domains.garden.migration.coordinator import add_coordinator
 from hortus.engine import Manager
 from hortus.kube import Client, ConnectionSettings
 from hortus.simulation.capi.composition import add_controllers as add_capi
@@ -22,6 +23,7 @@ from hortus.simulation.flux.composition import add_flux
 from hortus.simulation.flux.definitions import install as install_flux
 from hortus.simulation.garden.composition import add_controllers
 from hortus.simulation.garden.content import BINDING, ensure_content
+from hortus.simulation.garden.livemigration.planes import SimulatedPlanes
 from hortus.simulation.garden.seed.composition import add_seed, add_spares
 from hortus.simulation.garden.seed.gardenlets import GardenletTimes
 from hortus.simulation.garden.seed.kinds import SPARE_FOLDER, SPARE_PREFIX
@@ -50,6 +52,7 @@ async def simulate(state: StateDirectory, *, clusters: int, config: dict[str, An
         add_controllers(
             manager, garden=garden, management=management, server_url=management.access.server, settings=settings
         )
+        add_coordinator(manager, client=garden, planes=SimulatedPlanes(settings, manager.clock))
         capi = Manager(management, grace=2.0)
         add_capi(capi, management=management, settings=CapiSettings(hook_wait=0.1, nodes=settings.nodes))
         add_flux(capi, client=management)

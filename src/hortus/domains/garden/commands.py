@@ -16,9 +16,10 @@ docs/garden explains each of them.
 
 
 def register(app: CommandGroup, connect: Callable[[], Connections]) -> None:
-    """Add the commands of all topics to the group."""
+    """Add the commands of all topics, most of them to the group."""
     group = CommandGroup(GROUP, panel="Fleet", help=ABOUT, no_args_is_help=True)
     for topic in all_topics():
         topic.add_commands(group, connect)
+        topic.add_fleet_commands(app, connect)
     if group.commands:
         app.add_command(group)

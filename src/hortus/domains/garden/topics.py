@@ -74,6 +74,9 @@ class GardenTopic:
     def add_commands(self, group: CommandGroup, connect: Callable[[], Connections]) -> None:
         """Add commands to `hortus garden`."""
 
+    def add_fleet_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:
+        """Add commands next to `hortus garden`."""
+
     def local_flags(self, folder: Path) -> Sequence[str]:
         """Arguments of the controllers in `hortus up`, whose state directory is `folder`."""
         return ()

@@ -11,6 +11,7 @@ Source: gardener/enhancements, GEP-39.
 """
 
 from hortus.engine.livemigration.admission import (
+    CLOUD_PROFILES_ANNOTATION,
     REGION_CONFIG,
     MovingSeed,
     MovingShoot,
@@ -52,6 +53,7 @@ __all__ = [
     "ABORT",
     "ABORTED",
     "ALLOW_DISTANT",
+    "CLOUD_PROFILES_ANNOTATION",
     "FORCE_SHRINK",
     "LIVE_MIGRATE",
     "OPERATION",

@@ -20,7 +20,7 @@ from hortus.engine.livemigration.phases import (
 
 REGION_CONFIG: Final = ("scheduling.gardener.cloud/purpose", "region-config")
 """Label of the ConfigMaps with distances."""
-CLOUD_PROFILES: Final = "scheduling.gardener.cloud/cloudprofiles"
+CLOUD_PROFILES_ANNOTATION: Final = "scheduling.gardener.cloud/cloudprofiles"
 
 
 class _Camel(msgspec.Struct, frozen=True, rename="camel"):
@@ -193,7 +193,7 @@ def distances_for(shoot: MovingShoot, configs: Iterable[RegionConfig]) -> dict[s
     profile = shoot.spec.cloud_profile
     name = profile.name if profile is not None else shoot.spec.cloud_profile_name or ""
     for one in configs:
-        named = (one.metadata.annotations or {}).get(CLOUD_PROFILES, "")
+        named = (one.metadata.annotations or {}).get(CLOUD_PROFILES_ANNOTATION, "")
         if name in (part.strip() for part in named.split(",")):
             return {region: _row(text) for region, text in (one.data or {}).items()}
     return None

@@ -12,11 +12,13 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from hortus.apiserver.resources.scope import RequestScope
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.store.backend import StoreKey
+from hortus.engine.livemigration import REGION_CONFIG, MovingSeed, MovingShoot, RegionConfig, distances_for, forbidden
 from hortus.engine.machineimages import UnreadableProfile, cloud_profile_problems, defaulted, profile_of
 from hortus.kube import naming
 from hortus.kube.clock import Clock
@@ -31,6 +33,7 @@ from hortus.simulation.garden.kinds import (
     PROJECTS,
     QUOTAS,
     SECRET_BINDINGS,
+    SEEDS,
     SHOOTS,
     project_of,
 )
@@ -78,6 +81,8 @@ class ShootAdmission:
         if found := list(problems(obj, old, profile, now)):
             raise _forbidden(obj, found[0] if len(found) == 1 else f"[{', '.join(found)}]")
         await self._check_bindings(scope, obj, old)
+        if old is not None:
+            await self._check_migration(obj, old)
         return orjson.dumps(obj["spec"]) != before
 
     async def _profile(self, shoot: Object) -> Object | None:
@@ -89,6 +94,26 @@ class ShootAdmission:
             return None
         why = f'cloudprofile.{CORE} "{name}" not found' if name else "spec.cloudProfile: Required value: must be set"
         raise _forbidden(shoot, why)
+
+    async def _check_migration(self, shoot: Object, old: Object) -> None:
+        """Another seed, with the wish to move there without downtime. Raises Forbidden."""
+        before, after = (msgspec.convert(one, MovingShoot).spec.seed_name for one in (old, shoot))
+        moving = msgspec.convert(shoot, MovingShoot)
+        if not before or not after or not moving.moves:
+            return
+        seeds = [await self._find(SEEDS, name) for name in (before, after)]
+        if seeds[1] is None:
+            raise _forbidden(shoot, f'spec.seedName: Invalid value: "{after}": there is no such Seed')
+        source, destination = (msgspec.convert(one or {}, MovingSeed) for one in seeds)
+        if found := forbidden(moving, source, destination, distances_for(moving, await self._distances())):
+            raise _forbidden(shoot, found[0] if len(found) == 1 else f"[{', '.join(found)}]")
+
+    async def _distances(self) -> list[RegionConfig]:
+        key, value = REGION_CONFIG
+        page = await self._stored.list(f"{self._garden}/core/configmaps", prefix="garden/")
+        maps = [orjson.loads(record.value) for record in page.records]
+        wanted = [one for one in maps if (one["metadata"].get("labels") or {}).get(key) == value]
+        return msgspec.convert(wanted, list[RegionConfig])
 
     async def _check_project(self, scope: RequestScope, shoot: Object) -> None:
         name = project_of(scope.namespace)

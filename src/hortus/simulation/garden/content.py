@@ -7,13 +7,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from hortus.engine.livemigration import CLOUD_PROFILES_ANNOTATION, REGION_CONFIG
 from hortus.kube import Client
 from hortus.kube.errors import AlreadyExists
 from hortus.kube.objects import Object, Resource, format_time
 from hortus.simulation.garden.kinds import CLOUD_PROFILES, EXPOSURE_CLASSES, PROJECTS, SECRET_BINDINGS, SEEDS
+from hortus.simulation.garden.operations import GARDENLET_VERSION
 from hortus.simulation.garden.profiles import NEWEST, PROVIDERS, profile_spec
+from hortus.simulation.garden.seeds import PART, distance
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+_CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 _SECRETS = Resource("", "v1", "secrets", "Secret")
 BINDING = "demo-binding"
 """Name of the secret binding that shoots of the simulation use, one for all providers."""
@@ -23,6 +27,8 @@ _FURTHER_SEEDS = (("aws", "us-east-1"), ("azure", "eastus"), ("gcp", "us-central
 
 _TAINTED = {"me-central2": "ksa-assured-workload"}
 """The taint of a region's seeds: only shoots that tolerate it are put there."""
+_NEAR, _FAR = 40, 220
+"""Milliseconds between regions of one part of the world, and of two."""
 _EXPOSURES = ("converged-cloud-internet",)
 """Names of exposure classes; on OpenStack clusters ask for one."""
 
@@ -60,6 +66,7 @@ def _waves(project: str, now: float, capacity: int) -> Iterator[Iterable[tuple[R
             ),
         ),
     ]
+    objects += [(_CONFIG_MAPS, one) for one in distances()]
     objects += [(CLOUD_PROFILES, profile) for profile in cloud_profiles()]
     objects += [(EXPOSURE_CLASSES, _object(EXPOSURE_CLASSES, name, handler="internet")) for name in _EXPOSURES]
     counts: Counter[str] = Counter()
@@ -83,6 +90,26 @@ def cloud_profiles() -> list[Object]:
     return [
         _object(CLOUD_PROFILES, offer.profile, spec=profile_spec(provider)) for provider, offer in PROVIDERS.items()
     ]
+
+
+def distances() -> list[Object]:
+    """The ConfigMaps with the distances of each provider's regions: near within a part of the world."""
+    key, value = REGION_CONFIG
+    made = []
+    for provider, offer in PROVIDERS.items():
+        regions = sorted({*offer.regions, *(region for name, region in _FURTHER_SEEDS if name == provider)})
+        data = {
+            one: "".join(f"{other}: {_milliseconds(one, other)}\n" for other in regions if other != one)
+            for one in regions
+        }
+        found = _object(_CONFIG_MAPS, f"{offer.profile}-distances", namespace="garden", labels={key: value}, data=data)
+        found["metadata"]["annotations"] = {CLOUD_PROFILES_ANNOTATION: offer.profile}
+        made.append(found)
+    return made
+
+
+def _milliseconds(one: str, other: str) -> int:
+    return _NEAR if distance(one, other) < PART else _FAR
 
 
 def _seed(provider: str, number: int, region: str, now: float, capacity: int) -> Object:
@@ -112,6 +139,7 @@ def _seed(provider: str, number: int, region: str, now: float, capacity: int) ->
         status={
             "conditions": conditions,
             "kubernetesVersion": NEWEST,
+            "gardener": {"id": "simulated", "name": "hortus-simulated-gardenlet", "version": GARDENLET_VERSION},
             **({"allocatable": room, "capacity": room} if capacity else {}),
             "lastOperation": {
                 "type": "Reconcile",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from hortus.engine.livemigration import LIVE_MIGRATE, RECORD
 from hortus.kube.objects import Object, format_time, parse_time
 from hortus.simulation.settings import ERROR_CODES, GardenSettings
 
@@ -22,6 +23,7 @@ PROCESSING, SUCCEEDED, ERROR, FAILED, PENDING, ABORTED = (
     "Aborted",
 )
 
+GARDENLET_VERSION = "v1.120.0"
 OPERATION_ANNOTATION = "gardener.cloud/operation"
 NON_RETRYABLE_CODES = frozenset(
     {
@@ -122,6 +124,12 @@ def moves(shoot: Object) -> bool:
     return bool(wanted and present and wanted != present)
 
 
+def moves_live(shoot: Object) -> bool:
+    """Reports whether the coordinator of live migrations has a shoot, which gardenlet leaves alone meanwhile."""
+    annotations = shoot["metadata"].get("annotations") or {}
+    return RECORD in annotations or (annotations.get(LIVE_MIGRATE) == "true" and moves(shoot))
+
+
 def home(shoot: Object) -> str:
     """The seed that has the control plane of a shoot; while that is prepared for a move, the one it moves from."""
     return str((shoot.get("status") or {}).get("seedName") or shoot["spec"].get("seedName") or "")
@@ -129,6 +137,8 @@ def home(shoot: Object) -> str:
 
 def due_operation(shoot: Object, now: float, settings: GardenSettings) -> ShootOperation | None:
     """The operation to start now, None while the shoot is to be left alone."""
+    if moves_live(shoot):
+        return None
     status = shoot.get("status") or {}
     last = last_operation(shoot)
     kind = operation_kind(shoot)
@@ -224,7 +234,7 @@ def started(shoot: Object, kind: str, now: float, identity: Mapping[str, str]) -
     patch: dict[str, Any] = {
         "lastOperation": _operation(kind, PROCESSING, *progress(kind, 0.0, forced=is_forced(shoot)), now),
         "observedGeneration": generation,
-        "gardener": {"id": "simulated", "name": "hortus-simulated-gardenlet", "version": "v1.120.0"},
+        "gardener": {"id": "simulated", "name": "hortus-simulated-gardenlet", "version": GARDENLET_VERSION},
         **identity,
     }
     if fresh:

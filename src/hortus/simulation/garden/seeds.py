@@ -17,7 +17,7 @@ Load = Callable[[str], int]
 """The number of shoots of a seed, by its name."""
 
 
-_PART = 100
+PART = 100
 """Edits that another part of the world counts for; more than any name has."""
 _LABELS = ("matchLabels", "matchExpressions")
 
@@ -107,7 +107,7 @@ def distance(one: str, other: str) -> int:
         for index, against in enumerate(other, start=1):
             before, row[index] = row[index], min(row[index] + 1, row[index - 1] + 1, before + (letter != against))
     same_part = one.partition("-")[0] == other.partition("-")[0]
-    return row[-1] + (0 if same_part else _PART)
+    return row[-1] + (0 if same_part else PART)
 
 
 def _tolerates(seed: Object, tolerated: Sequence[tuple[str, str | None]]) -> bool:

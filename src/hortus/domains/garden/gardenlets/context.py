@@ -11,12 +11,12 @@ from typing import Final
 
 import msgspec
 
-from hortus.domains.garden.kinds.common import GardenCondition
+from hortus.domains.garden.kinds.common import GardenCondition, with_condition
 from hortus.domains.garden.kinds.gardenlet import Gardenlet
 from hortus.engine import ReconcileContext
 from hortus.engine.cache import Cache
 from hortus.engine.status import Patcher, StatusDraft
-from hortus.kube.objects import Object, Resource, format_time
+from hortus.kube.objects import Object, Resource
 
 TRUE: Final = "True"
 FALSE: Final = "False"
@@ -56,18 +56,7 @@ class GardenletContext(ReconcileContext[Gardenlet]):
 
     def report_as(self, kind: str, status: str, reason: str, message: str) -> None:
         """Draft a condition; nothing changes where it says so already."""
-        conditions, shown = self.conditions, self._shown(kind, message)
-        old = next((one for one in conditions if one.type == kind), None)
-        if old is not None and (old.status, old.reason, old.message) == (status, reason, shown):
-            return
-        now = format_time(self.now)
-        made = GardenCondition(
-            type=kind,
-            status=status,
-            reason=reason,
-            message=shown,
-            last_transition_time=old.last_transition_time if old is not None and old.status == status else now,
-            last_update_time=now,
-        )
-        kept = [made if one.type == kind else one for one in conditions]
-        self.set_status("conditions", msgspec.to_builtins(kept if old is not None else [*kept, made]))
+        before = self.conditions
+        after = with_condition(before, kind, status, reason, self._shown(kind, message), self.now)
+        if after != before:
+            self.set_status("conditions", msgspec.to_builtins(after))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+from hortus.kube.objects import format_time
 from hortus.schema import Fields
 
 EXTENSIONS_GROUP: Final = "extensions.gardener.cloud"
@@ -53,3 +55,23 @@ class GardenError(Fields, frozen=True):
     """Codes of known errors."""
     last_update_time: str = ""
     """Time of the error."""
+
+
+def with_condition(
+    conditions: Sequence[GardenCondition], kind: str, status: str, reason: str, message: str, now: float
+) -> list[GardenCondition]:
+    """The conditions with one that reports this; the same ones where it does so already."""
+    old = next((one for one in conditions if one.type == kind), None)
+    if old is not None and (old.status, old.reason, old.message) == (status, reason, message):
+        return list(conditions)
+    time = format_time(now)
+    made = GardenCondition(
+        type=kind,
+        status=status,
+        reason=reason,
+        message=message,
+        last_transition_time=old.last_transition_time if old is not None and old.status == status else time,
+        last_update_time=time,
+    )
+    kept = [made if one.type == kind else one for one in conditions]
+    return kept if old is not None else [*kept, made]

@@ -49,7 +49,7 @@ class SimulatedControlPlane:
     ) -> None:
         self._clock = clock
         self._start_time = 3.0 * seconds
-        self.etcd = SimulatedEtcd(cluster_id, sync=0.5 * seconds)
+        self.etcd = SimulatedEtcd(cluster_id, pace=seconds)
         names = [f"{source}-etcd-main-{number}" for number in range(size)]
         later = [f"{destination}-etcd-main-{number}" for number in range(size)]
         self.sites = {

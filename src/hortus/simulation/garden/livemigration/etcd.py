@@ -6,6 +6,7 @@ connected for five seconds; a learner is promoted once it has 90 % of the leader
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,6 +16,8 @@ CONNECTED_FOR: Final = 5.0
 """Seconds for which all voters must have been connected before a member may join."""
 ELECTION: Final = 1.0
 """Seconds without a leader after one was lost."""
+SYNC: Final = 0.5
+"""Seconds after its start in which a learner catches up."""
 
 
 class EtcdRefused(Exception):
@@ -48,9 +51,9 @@ class SimulatedEtcd:
     revision: int = 1
     link: bool = True
     """True while the sites reach each other."""
-    sync: float = 0.5
-    """Seconds after its start in which a learner catches up."""
-    lost_at: float = -ELECTION
+    pace: float = 1.0
+    """Factor of all durations."""
+    lost_at: float = -math.inf
     """Time at which the leader was lost."""
     _numbers: int = 0
 
@@ -74,11 +77,11 @@ class SimulatedEtcd:
         group = self.group()
         if self.leader_id and self.leader_id not in group:
             self.leader_id, self.lost_at = "", now
-        if not self.leader_id and group and now >= self.lost_at + ELECTION:
+        if not self.leader_id and group and now >= self.lost_at + ELECTION * self.pace:
             able = [one for one in self.voters() if one.id in group]
             self.leader_id = max(able, key=lambda one: (one.index, one.name)).id
         for one in self.members.values():
-            if one.id in group and (not one.is_learner or now >= one.joined_at + self.sync):
+            if one.id in group and (not one.is_learner or now >= one.joined_at + SYNC * self.pace):
                 one.index = self.revision
 
     def write(self, now: float) -> bool:
@@ -100,7 +103,7 @@ class SimulatedEtcd:
         if any(one.is_learner for one in self.members.values()):
             raise EtcdRefused("etcdserver: too many learner members in cluster")
         group = self.group()
-        if any(one.id not in group or now < one.joined_at + CONNECTED_FOR for one in self.voters()):
+        if any(one.id not in group or now < one.joined_at + CONNECTED_FOR * self.pace for one in self.voters()):
             raise EtcdRefused("etcdserver: unhealthy cluster")
         self._numbers += 1
         made = SimulatedMember(f"{self._numbers:x}", "", (peer_url,), site, is_learner=True)

@@ -1,0 +1,53 @@
+"""One control plane of real processes moves from three members through six to three others, under load."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from tests.apiserver.store.etcdserver import find_etcd
+from tests.domains.garden.migration.load import assert_nothing_was_lost, running_load
+from tests.domains.garden.migration.world import real_plane
+
+pytestmark = pytest.mark.skipif(find_etcd() is None, reason="there is no etcd here")
+
+
+async def ask(url: str, path: str, **body: Any) -> Any:
+    async with aiohttp.ClientSession() as session, session.post(f"{url}/v3/{path}", json=body) as answer:
+        return json.loads(await answer.read())
+
+
+def sizes(history: list[tuple[float, tuple[str, ...], str]]) -> Iterator[int]:
+    """Numbers of members, without repetitions."""
+    last = 0
+    for _, members, _ in history:
+        if len(members) != last:
+            last = len(members)
+            yield last
+
+
+async def test_a_control_plane_moves_under_load_without_a_failed_request(tmp_path: Path) -> None:
+    async with real_plane(tmp_path) as plane, plane.observed() as observer:
+        record = await plane.record()
+        lease = (await ask(plane.source.members[0].client_url, "lease/grant", TTL=600))["ID"]
+        async with running_load(plane.router.port, plane.token, plane.tls()) as clients:
+            await plane.walk(record)
+        load = clients.load
+        left = await ask(plane.destination.members[0].client_url, "lease/timetolive", ID=lease)
+        state = await plane.etcd.state()
+    assert load.failed == []
+    assert_nothing_was_lost(load)
+    assert observer.broken == []
+    assert observer.cluster_ids == {record.cluster_id}
+    assert list(sizes(observer.history)) in ([3, 4, 5, 6, 5, 4, 3], [3, 4, 5, 6, 5, 3])
+    assert int(left["TTL"]) > 400
+    assert {(one.name, one.is_learner) for one in state.members} == {(f"dst-{n}", False) for n in range(3)}
+    assert state.revision > record.revision
+    assert not any(one.folder.exists() for one in plane.source.members)
+    seconds = plane.timeline[-1][0] - plane.timeline[0][0]
+    print(f"{load.requests} requests, {load.summary}, walk {seconds:.1f} s, {observer.looks} looks")
+    assert load.longest < 5
