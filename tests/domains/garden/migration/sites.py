@@ -53,7 +53,7 @@ class MemberProcess:
         await links.forward(self.inside, self.peer, site=self.site, is_inside=True)
         await links.forward(self.outside, self.peer, site=self.site, is_inside=False)
 
-    def start(self, initial: str = "", *, state: str = "existing", own: str = "") -> None:
+    def start(self, initial: str = "", *, state: str = "existing", own: str = "", more: Sequence[str] = ()) -> None:
         """Start it, or start it again with what it was started with."""
         if self.is_running:
             return
@@ -68,6 +68,7 @@ class MemberProcess:
         command += ["--initial-cluster-token", "migrating", "--log-level", "warn"]
         # A joining member gets a snapshot, as of a cluster that is not new.
         command += ["--snapshot-count", "20", "--snapshot-catchup-entries", "10"]
+        command += more
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(command, stdout=output, stderr=output)
 

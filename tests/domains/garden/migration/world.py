@@ -89,6 +89,13 @@ class RealPlane:
             return None
         return state if all(one.is_healthy for one in state.members) else None
 
+    async def has_leader(self) -> bool:
+        """Reports whether etcd answers with a leader."""
+        try:
+            return bool((await self.etcd.state()).members)
+        except StepRefused:
+            return False
+
     def tls(self) -> ssl.SSLContext:
         ca = next(one.ca for one in (*self.source.servers, *self.destination.servers) if one.ca)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
