@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from hortus.engine.livemigration.aborting import abort_step
-from hortus.engine.livemigration.phases import MigrationPhase
+from hortus.engine.livemigration.phases import LEARNER_SYNCING, MigrationPhase
 from hortus.engine.livemigration.state import Backends, EtcdMember, ServerState, Site
 from hortus.engine.livemigration.steps import (
     AddLearner,
@@ -99,8 +99,11 @@ def _prepare(view: MigrationView) -> Step | None:
 
 
 def _join_voters(view: MigrationView) -> Step | None:
-    """All members of the destination but the last become voters."""
-    if len(view.joined_voters) >= view.size - 1 or view.is_past_return:
+    """All members of the destination but the last become voters.
+
+    Of one member none is left out: a learner answers no reads that API servers could start with.
+    """
+    if len(view.joined_voters) >= max(view.size - 1, 1) or view.is_past_return:
         return None
     if (restarted := _restart(view)) is not None:
         return restarted
@@ -114,15 +117,14 @@ def _join_voters(view: MigrationView) -> Step | None:
 
 def _join_learner(view: MigrationView) -> Step | None:
     """The last one waits as a learner, so that the source keeps a majority for as long as the slow work takes."""
-    if view.is_past_return or len(view.joined_voters) >= view.size:
-        return _restart(view)
     if (restarted := _restart(view)) is not None:
         return restarted
-    learner = view.learner
-    if learner is None:
-        return _add(view)
-    if not view.has_caught_up(learner):
-        return _catching_up(learner)
+    if not view.is_past_return and len(view.joined_voters) < view.size:
+        learner = view.learner
+        if learner is None:
+            return _add(view)
+        if not view.has_caught_up(learner):
+            return _catching_up(learner)
     return None if view.seen.destination.has_extensions else MoveExtensions(site=Site.DESTINATION)
 
 
@@ -161,8 +163,7 @@ def _shrink(view: MigrationView) -> Step | None:
     learner = view.learner
     if not view.source and learner is None:
         return None
-    has_successor = learner is None or bool(view.joined_voters)
-    if has_successor and (transfer := _lead(view, Site.DESTINATION)) is not None:
+    if (transfer := _lead(view, Site.DESTINATION)) is not None:
         return transfer
     if learner is not None:
         return _swing(view, learner)
@@ -182,9 +183,6 @@ def _swing(view: MigrationView, learner: EtcdMember) -> Step:
         return _unhealthy(down)
     if not view.keeps_majority(with_learner=learner.id):
         return _no_majority()
-    if not view.joined_voters:
-        # One member: its successor can lead only once it is a voter.
-        return Promote(id=learner.id, name=learner.name)
     target = _to_remove(view)
     return Swing(id=learner.id, name=learner.name, removed_id=target.id, removed_name=target.name)
 
@@ -250,7 +248,7 @@ def _unhealthy(down: list[EtcdMember]) -> Wait:
 
 
 def _catching_up(learner: EtcdMember) -> Wait:
-    return Wait(reason="LearnerSyncing", message=f"{learner.title} has not caught up with the leader", seconds=0.5)
+    return Wait(reason=LEARNER_SYNCING, message=f"{learner.title} has not caught up with the leader", seconds=0.5)
 
 
 def _no_majority() -> Wait:

@@ -34,6 +34,8 @@ WITHOUT_HA: Final = "migration.fleet.hortus.dev/allow-without-ha"
 """Ours: a control plane of one member may move too, by a learner."""
 OPERATION: Final = "LiveMigrate"
 """Type of lastOperation."""
+LEARNER_SYNCING: Final = "LearnerSyncing"
+"""Reason of a phase that waits for a learner."""
 ABORTED: Final = "Aborted"
 """Reason of all conditions after an abort."""
 DEFAULT_DISTANCE: Final = 180

@@ -93,6 +93,21 @@ async def test_an_alarm_is_reported_and_the_walk_goes_on_once_it_is_disarmed(wor
             await world.until(is_over)
 
 
+async def test_a_learner_that_does_not_catch_up_is_given_ten_minutes(worlds: Worlds) -> None:
+    async with worlds() as world:
+        await world.create()
+        async with world.controllers():
+            await world.ask()
+            await world.until(lambda shoot: RECORD in shoot["metadata"].get("annotations", {}))
+            plane = await world.plane()
+            plane.etcd.pace = 10_000.0
+            began = world.clock.now()
+            shoot = await world.until(is_over)
+    assert operation(shoot) == ("LiveMigrate", "Aborted")
+    assert world.clock.now() - began >= 600
+    assert shoot["spec"]["seedName"] == OLD
+
+
 async def _state(world: GardenWorld) -> Object:
     shoot = await world.get()
     return {
@@ -103,7 +118,7 @@ async def _state(world: GardenWorld) -> Object:
     }
 
 
-PARTS = 8
+PARTS = 16
 ATTEMPTS = Attempts(COORDINATOR, _state, parts=PARTS)
 
 

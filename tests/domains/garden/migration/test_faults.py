@@ -30,7 +30,6 @@ PHASES = (
     steps.Swing,
 )
 """A step of each phase before the first removal."""
-LATER = (steps.Remove, steps.WipeMember)
 
 
 async def _members(walk: FaultyWalk) -> set[tuple[str, str, tuple[str, ...], bool]]:
@@ -38,7 +37,7 @@ async def _members(walk: FaultyWalk) -> set[tuple[str, str, tuple[str, ...], boo
     return {(one.id, one.name, tuple(sorted(one.peer_urls)), one.is_learner) for one in state.members}
 
 
-@pytest.mark.parametrize("at", [*PHASES, *LATER])
+@pytest.mark.parametrize("at", [*PHASES, steps.Remove])
 async def test_a_member_of_the_source_that_is_killed_at_any_step_delays_and_loses_nothing(
     tmp_path: Path, at: type
 ) -> None:

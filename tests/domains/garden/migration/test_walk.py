@@ -51,3 +51,18 @@ async def test_a_control_plane_moves_under_load_without_a_failed_request(tmp_pat
     seconds = plane.timeline[-1][0] - plane.timeline[0][0]
     print(f"{load.requests} requests, {load.summary}, walk {seconds:.1f} s, {observer.looks} looks")
     assert load.longest < 5
+
+
+@pytest.mark.soak
+async def test_one_member_moves_by_a_learner_without_a_failed_request(tmp_path: Path) -> None:
+    async with real_plane(tmp_path, size=1, servers=1) as plane, plane.observed() as observer:
+        record = await plane.record()
+        async with running_load(plane.router.port, plane.token, plane.tls()) as clients:
+            await plane.walk(record)
+        load = clients.load
+        state = await plane.etcd.state()
+    assert load.failed == []
+    assert_nothing_was_lost(load)
+    assert observer.broken == []
+    assert [(one.name, one.is_learner) for one in state.members] == [("dst-0", False)]
+    print(f"{load.requests} requests, {load.summary}")

@@ -21,7 +21,7 @@ from hortus.engine.livemigration import (
     MovingShoot,
     Observation,
 )
-from hortus.kube.objects import format_time
+from hortus.kube.objects import format_time, parse_time
 
 PHASES: Final = tuple(MigrationPhase)
 SUCCEEDED: Final = "Succeeded"
@@ -88,6 +88,11 @@ class MigrationContext(ReconcileContext[MigratedShoot]):
         """Draft an error of the operation."""
         last = self.object.status.last_operation
         self._operation("Error", last.progress if last is not None else 0, message)
+
+    def waited(self) -> float:
+        """Seconds for which the present phase has waited for the same thing."""
+        found = next((one for one in self._conditions() if one.type == self.phase()), None)
+        return 0.0 if found is None else self.now - parse_time(found.last_update_time)
 
     def phase(self) -> MigrationPhase:
         """The first phase whose condition is not True."""

@@ -16,9 +16,11 @@ import msgspec
 from hortus.domains.garden.kinds.migratedshoot import MigratedShoot
 from hortus.domains.garden.migration.context import IN_PROGRESS, MigrationContext
 from hortus.engine import Actor, EventRecorder, KindController, Manager, Result, StepError, Steps, Watch, Wiring, wire
+from hortus.engine.events import WARNING
 from hortus.engine.livemigration import (
     ABORT,
     FORCE_SHRINK,
+    LEARNER_SYNCING,
     LIVE_MIGRATE,
     RECORD,
     WITHOUT_HA,
@@ -32,6 +34,7 @@ from hortus.engine.livemigration import (
     steps,
     walk,
 )
+from hortus.engine.livemigration.steps import Wait
 from hortus.kube import Client
 from hortus.kube.objects import Object
 
@@ -41,7 +44,9 @@ AGAIN: Final = 1.0
 """Seconds until a control plane is observed again that could not be observed."""
 HALTED: Final = 30.0
 """Seconds until a migration is tried again that an operator has to unblock."""
-PREFLIGHT_FAILED: Final = "PreflightFailed"
+SYNC_WITHIN: Final = 600.0
+"""Seconds in which a learner must catch up, after which the migration is aborted: etcd copies some 10 MB/s and more,
+and takes no database above 8 GiB."""
 
 
 class ControlPlanes(Protocol):
@@ -150,8 +155,16 @@ class LiveMigrationCoordinator(KindController[MigrationContext]):
                 raise StepError(decision.step.message, reason=decision.step.reason, actor=Actor.OPERATOR, after=HALTED)
             case steps.Wait():
                 context.report_phase(decision.phase, decision.step.reason, decision.step.message)
+                await self._abort_overdue(context, decision.step)
                 return Result(requeue_after=decision.step.seconds)
         return Result(requeue_after=0.0)
+
+    async def _abort_overdue(self, context: MigrationContext, step: Wait) -> None:
+        """Turns a migration back whose learner does not catch up."""
+        if step.reason != LEARNER_SYNCING or context.aborts or context.waited() < SYNC_WITHIN:
+            return
+        context.event(WARNING, "LearnerTooSlow", f"{step.message} for {SYNC_WITHIN:.0f} s: the migration is aborted")
+        await context.patch({"metadata": {"annotations": {ABORT: "true"}}}, goes_on=True)
 
     async def _release(self, context: MigrationContext) -> None:
         """The end is written first: a coordinator that is killed in between finds the goal reached, and ends again."""

@@ -71,8 +71,10 @@ class SimulatedControlPlane:
         """The state at this moment. Raises StepRefused where no majority answers."""
         now = self._clock.monotonic()
         self.etcd.settle(now)
-        for site in self.sites.values():
-            if site.servers == ServerState.STARTING and now >= site.ready_at:
+        for name, site in self.sites.items():
+            # A learner answers no read that a server starts with.
+            votes = any(one.site == name and one.is_up for one in self.etcd.voters())
+            if site.servers == ServerState.STARTING and now >= site.ready_at and votes:
                 site.servers = ServerState.READY
             if site.servers == ServerState.DRAINING and now >= site.drained_at:
                 site.connections = 0
