@@ -34,6 +34,7 @@ IN_A_FLEET = (
     "docs/garden/airgap.md",
     "docs/garden/audit-shoots.md",
     "docs/garden/flux.md",
+    "docs/garden/migration.md",
     "docs/modules/README.md",
     "docs/modules/forms.md",
     "docs/simulate.md",

@@ -6,7 +6,6 @@ gardens add the upload of the backup, the start of pods and the lifetime of DNS 
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import time
 from pathlib import Path
@@ -23,6 +22,8 @@ pytestmark = [
     pytest.mark.skipif(find_etcd() is None, reason="there is no etcd here"),
     pytest.mark.soak,
 ]
+ENOUGH = 50
+"""Requests that show an API that answers."""
 
 
 async def _migrated(plane: RealPlane) -> dict[str, float]:
@@ -55,9 +56,10 @@ async def test_the_migration_with_downtime_keeps_all_data_and_misses_an_api_for_
     async with real_plane(tmp_path) as plane:
         load = running_load(plane.router.port, plane.token, plane.tls(), watchers=0)
         async with load as clients:
-            await asyncio.sleep(1)
+            await until(lambda: clients.load.requests > ENOUGH)
             ends = await _migrated(plane)
-            await asyncio.sleep(2)
+            before = clients.load.requests
+            await until(lambda: clients.load.requests > before + ENOUGH)
     found = clients.load
     print(f"{ends}, no answer for {found.gap:.1f} s, {len(found.failed)} of {found.requests} requests failed")
     assert found.failed

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.apiserver.store.etcdserver import find_etcd
-from tests.domains.garden.migration.faults import DOWN, FaultyWalk, faulty_walk, random_walk
+from tests.domains.garden.migration.faults import FaultyWalk, faulty_walk, random_walk
 
 from hortus.engine.livemigration import Backends, MigrationView, next_step, steps
 
@@ -76,10 +76,9 @@ async def test_a_link_that_is_cut_at_three_and_three_heals_by_itself(tmp_path: P
         swing = next_step(MigrationView(walk.record, seen)).step
         assert isinstance(swing, steps.Swing)
         await walk.plane.act(steps.Promote(id=swing.id, name=swing.name))
-        walk.observer.allows_loss = True
-        walk.plane.links.cut()
-        await asyncio.sleep(DOWN)
-        walk.plane.links.heal()
+        walk.begin(walk.cut)
+        await asyncio.sleep(0)
+        assert not walk.plane.links.whole
         await walk.end()
 
 
