@@ -114,7 +114,10 @@ def _authentication(
 
 async def _opened(settings: ApiServerSettings, backend: Backend, clock: Clock) -> tuple[socket.socket, ServerKeys]:
     """The listening socket and the store's keys. Closes the socket when the store fails."""
-    listening = socket.create_server((settings.host, settings.port), backlog=1024)
+    if settings.in_process:
+        listening = socket.socket()  # never bound: its port is 0
+    else:
+        listening = socket.create_server((settings.host, settings.port), backlog=1024)
     try:
         await backend.start()
         return listening, await open_keys(backend, names=(settings.host, *settings.names), now=clock.now())

@@ -19,7 +19,7 @@ from hortus.apiserver.authn import json_web_keys, openid_configuration
 from hortus.apiserver.authn.identity import Authenticator, UserInfo
 from hortus.apiserver.authz import Authorizer
 from hortus.apiserver.clusters import LogicalClusters
-from hortus.apiserver.connection import Listener
+from hortus.apiserver.connection import Connection, Listener
 from hortus.apiserver.crds import (
     CRD_GROUP,
     PLURAL,
@@ -42,7 +42,7 @@ from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.settings import ApiServerSettings, AuditSettings
 from hortus.apiserver.tenants import ROOT_CLUSTER
-from hortus.apiserver.turns import Turns
+from hortus.apiserver.turns import FreeTurns, Turns
 from hortus.kube.clock import Clock
 from hortus.kube.objects import Object
 
@@ -86,7 +86,7 @@ class ApiServer:
         namespaces = NamespaceStates(storage)
         names = frozenset({settings.host, *settings.names})
         self.webhooks = WebhookClient(own_names=names, own_port=self.port, services=services)
-        turns = Turns()
+        turns = FreeTurns() if settings.in_process else Turns()
         reviewer = DynamicAdmission(storage, self.registry, authorizer, self.webhooks, turns)
         judges = (*admission, AuthorGuard(storage, self.registry, authorizer))
         self.context = OperationContext(
@@ -99,7 +99,8 @@ class ApiServer:
         self._parts = self._background()
         holders = (namespaces, self.webhooks, self.collector, self.namespaces, self.custom_resources, self.registry)
         self._forget = [reviewer.forget, *(holder.forget for holder in holders)]
-        self._most = connections_within(settings.limits.connections)
+        most = settings.limits.connections
+        self._most = most if settings.in_process else connections_within(most)
         self._handler = self._request_handler(authenticator)
         self._listener: Listener | None = None
         self._acceptor: Acceptor | None = None
@@ -164,8 +165,14 @@ class ApiServer:
         for part in self._parts:
             await part.start()
         self._listener = Listener(self._handler.handle, self._settings.limits, self.context.turns)
-        self._acceptor = Acceptor(self._socket, self._tls, self._listener, self._most)
-        self._acceptor.open()
+        if not self._settings.in_process:
+            self._acceptor = Acceptor(self._socket, self._tls, self._listener, self._most)
+            self._acceptor.open()
+
+    def accept(self) -> Connection:
+        """The server's end of a connection within this process, to be given a transport. To be called after `start`."""
+        assert self._listener is not None, "a server accepts connections once it has started"
+        return self._listener()
 
     async def stop(self) -> None:
         """Drains, stops listening, ends watches cleanly, lets requests in progress finish, closes the store."""

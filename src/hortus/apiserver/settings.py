@@ -50,6 +50,8 @@ class ApiServerSettings(msgspec.Struct, frozen=True):
     audit: AuditSettings | None = None
     """The audit policy and log; None records nothing."""
     limits: ServerLimits = ServerLimits()
+    in_process: bool = False
+    """True opens no port: `ApiServer.accept` makes connections within this process, whose requests take no turns."""
     serving: ServingFiles | None = None
     """The certificate to present; None presents one of the server's own authority."""
     client_ca: Path | None = None

@@ -153,6 +153,19 @@ class Turns:
         return await asyncio.shield(running)
 
 
+class FreeTurns(Turns):
+    """Turns of a server that serves one process alone: nobody waits, and nothing depends on how long work takes."""
+
+    async def begin(self, holder: Hashable) -> None:
+        return
+
+    async def wait(self, holder: Hashable = None) -> None:
+        return
+
+    async def aside(self, holder: Hashable, work: Callable[[], T]) -> T:
+        return work()
+
+
 class TimeAccount:
     """The time for which one tenant's requests held the loop, minus its share of the time since."""
 

@@ -33,6 +33,7 @@ from hortus.kube.errors import (
 from hortus.kube.faults import FOREIGN, mapped
 from hortus.kube.fencing import FencedBody
 from hortus.kube.metrics import RequestObserver
+from hortus.kube.network import current_network
 from hortus.kube.pool import SessionPool
 from hortus.kube.ratelimit import RateLimiter
 from hortus.kube.secret import without_credential
@@ -188,6 +189,8 @@ class Connection:
         """
         if self._limiter is not None:
             await self._limiter.acquire()
+        if current_network() is not None:
+            idle_timeout = None  # a server of this process cannot fall silent
         timeout = aiohttp.ClientTimeout(
             total=None, sock_read=idle_timeout, connect=self.settings.connect_timeout, ceil_threshold=1e9
         )
@@ -236,7 +239,10 @@ class Connection:
         accept: str,
         timeout: float | aiohttp.ClientTimeout | None,
     ) -> aiohttp.ClientResponse:
-        if self._auth.due():
+        url = self._base + target
+        if (network := current_network()) is not None:
+            url = await network.url(self.access, target, stream=isinstance(timeout, aiohttp.ClientTimeout))
+        elif self._auth.due():
             await self._auth.refresh()
         session = self._pool.session()
         if timeout is None:
@@ -248,7 +254,7 @@ class Connection:
         try:
             response = await session.request(
                 method,
-                URL(self._base + target, encoded=True),
+                URL(url, encoded=True),
                 data=body if body is None or len(body) < _LARGE_BODY else FencedBody(body),
                 headers=_headers(content_type if body is not None else "", accept),
                 allow_redirects=False,

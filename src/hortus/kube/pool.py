@@ -25,6 +25,7 @@ from hortus.kube.clock import Clock
 from hortus.kube.dialing import Dialer, Dialing
 from hortus.kube.errors import ConnectionFailed, TlsFailed
 from hortus.kube.fencing import FencedRequest
+from hortus.kube.network import Network, current_network
 from hortus.kube.streams import StreamHandler
 from hortus.kube.tls import Contexts
 
@@ -120,7 +121,7 @@ class SessionPool:
         session = self._session
         if session is None or self._version != self._auth.version:
             session = self._open()
-        if self.authorization != self._auth.authorization:
+        if self.authorization != self._auth.authorization and current_network() is None:
             self._authorize(session)
         return session
 
@@ -174,6 +175,8 @@ class SessionPool:
     def _open(self) -> aiohttp.ClientSession:
         if self._closed:
             raise ConnectionFailed(self._host, "this client is closed", "do not use a client after its close()")
+        if (network := current_network()) is not None:
+            return self._open_within(network)
         access, auth = self._access, self._auth
         try:
             context = self._contexts.get(
@@ -194,6 +197,21 @@ class SessionPool:
             request_class=FencedRequest,
         )
         self.authorization = None
+        return self._session
+
+    def _open_within(self, network: Network) -> aiohttp.ClientSession:
+        """A session in a network of this process, which has credentials of its own."""
+        if self._session is None or self._version == -1:
+            if self._session is not None:
+                self._retire(self._session)
+            self._session = aiohttp.ClientSession(
+                connector=network.connector(),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers={**self._headers, **network.headers(self._access)},
+                trust_env=False,
+                request_class=FencedRequest,
+            )
+        self._version, self.authorization = self._auth.version, self._auth.authorization
         return self._session
 
     def _authorize(self, session: aiohttp.ClientSession) -> None:
