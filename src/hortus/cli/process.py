@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from random import Random
 from typing import Any
 
 from hortus.domains import Domain, ProcessContext, Reload
 from hortus.engine import Cache, Manager, without_managed_fields
-from hortus.engine.hosting import Host, follow
+from hortus.engine.hosting import Host, HostWorld, follow
 from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.process import files_within
@@ -27,7 +28,7 @@ _NO_GARDEN = Access(server="https://no-garden.invalid")
 
 @asynccontextmanager
 async def process_context(
-    host: Host, values: Mapping[str, Any], domains: Sequence[Domain]
+    host: Host, values: Mapping[str, Any], domains: Sequence[Domain], world: HostWorld | None = None
 ) -> AsyncIterator[tuple[ProcessContext, Reload]]:
     """The context of a process with these values of flags, and its hook for changed ones.
 
@@ -37,7 +38,10 @@ async def process_context(
     limiter = RateLimiter(values["gardener-ratelimiter-qps"], values["gardener-ratelimiter-burst"], clock=manager.clock)
     file, namespace = values["gardener-kubeconfig-path"], values["watch-namespace"]
     garden_namespace = f"garden-{values['gardener-project-name']}"
-    access = through_proxy(load(file).access()) if file else _NO_GARDEN
+    if world is not None:
+        access = world.garden or _NO_GARDEN
+    else:
+        access = through_proxy(load(file).access()) if file else _NO_GARDEN
     calls = ConnectionSettings(timeout=values["gardener-request-timeout"])
 
     def reload(values: Mapping[str, Any]) -> None:
@@ -45,10 +49,10 @@ async def process_context(
 
     async with Client(access, settings=calls, observer=observer, limiter=limiter) as garden:
         manager.on_resume(garden.cut)
-        if file:
+        if file and world is None:
             follow(manager, garden, file)
         kubeconfigs = manager.cache(SECRETS, namespace=namespace, labels=_selector(domains), transform=sealed)
-        pool = _pool(host, kubeconfigs, values)
+        pool = _pool(host, kubeconfigs, values, world.random if world is not None else None)
         manager.on_stop(pool.close)
         yield (
             ProcessContext(
@@ -102,7 +106,7 @@ def _selector(domains: Sequence[Domain]) -> str:
     return selector
 
 
-def _pool(host: Host, kubeconfigs: Cache, values: Mapping[str, Any]) -> RemotePool:
+def _pool(host: Host, kubeconfigs: Cache, values: Mapping[str, Any], random: Random | None) -> RemotePool:
     timeout = values["cluster-request-timeout"]
     limits = RemoteSettings(
         qps=values["k8s-skr-client-qps"],
@@ -119,4 +123,5 @@ def _pool(host: Host, kubeconfigs: Cache, values: Mapping[str, Any]) -> RemotePo
         clock=host.manager.clock,
         registry=host.manager.registry,
         observer=host.observer,
+        random=random,
     )

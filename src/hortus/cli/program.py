@@ -17,7 +17,7 @@ from hortus.domains import Domain, ProcessContext, Reload, all_domains
 from hortus.engine import Manager
 from hortus.engine.configuration import FlagValues
 from hortus.engine.flags import FlagSet
-from hortus.engine.hosting import Host, hosted, log_settings
+from hortus.engine.hosting import Host, HostWorld, hosted, log_settings
 from hortus.engine.logging import set_level
 from hortus.engine.manager import DEFAULT_GRACE
 from hortus.engine.reloading import Reloader
@@ -28,17 +28,22 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @asynccontextmanager
 async def program(
-    values: Mapping[str, Any], configuration: FlagValues | None = None, *, grace: float = DEFAULT_GRACE
+    values: Mapping[str, Any],
+    configuration: FlagValues | None = None,
+    *,
+    grace: float = DEFAULT_GRACE,
+    world: HostWorld | None = None,
 ) -> AsyncIterator[Manager]:
     """The manager with all controllers that `values` ask for, ready to run. Raises FlagError, KubeconfigError.
 
-    With the `configuration` that the values come from, its file is followed. `grace` is that of the manager.
+    With the `configuration` that the values come from, its file is followed. `grace` is that of the manager. With
+    a `world` the controllers work in that one instead of the real one.
     """
     domains = all_domains()
     _check(values)
     async with (
-        hosted(values, election=ELECTION_NAME, grace=grace) as host,
-        process_context(host, values, domains) as (shared, reload_shared),
+        hosted(values, election=ELECTION_NAME, grace=grace, world=world) as host,
+        process_context(host, values, domains, world) as (shared, reload_shared),
     ):
         hooks = [_reload_logs, reload_shared]
         hooks += [hook for domain in domains if (hook := _add(domain, shared, host)) is not None]

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 
 from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR, CollectorRegistry
@@ -45,6 +46,15 @@ _LEASE_CALLS = ConnectionSettings(connections=4)
 _SHORTEST_LEASE = 3.0
 """Seconds. Leases count whole seconds, and their last third is what requests on the way may take."""
 _OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+class HostWorld(NamedTuple):
+    """The world of a process that is not the real one: its time, its chances, its clusters (`hortus plan`)."""
+
+    clock: Clock
+    random: Random
+    management: Access
+    garden: Access | None = None
 
 
 class Host(NamedTuple):
@@ -95,31 +105,47 @@ async def _serve(controllers: Sequence[type[KindController[Any]]], values: Mappi
 
 
 @asynccontextmanager
-async def hosted(values: Mapping[str, Any], *, election: str, grace: float = DEFAULT_GRACE) -> AsyncIterator[Host]:
+async def hosted(
+    values: Mapping[str, Any],
+    *,
+    election: str,
+    grace: float = DEFAULT_GRACE,
+    world: HostWorld | None = None,
+) -> AsyncIterator[Host]:
     """A manager as `values` of `HOST_FLAGS` ask for, with its servers, ready to be given controllers.
 
     `election` is the name of the lease of --leader-elect, `grace` is the manager's. Logs are configured as the values
-    ask, unless the program has done so. Raises FlagError, KubeconfigError.
+    ask, unless the program has done so. `world` takes the place of the clock and of the files that
+    name clusters. Raises FlagError, KubeconfigError.
     """
     registry = CollectorRegistry()
     for collector in (GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR):
         registry.register(collector)
-    clock, tracing = SystemClock(), _tracing(values)
+    clock: Clock = SystemClock() if world is None else world.clock
+    tracing = _tracing(values)
     observer: RequestObserver = RequestMetrics(registry)
     if tracing is not None:
         observer = TracedCalls(tracing, clock, observer)
     async with AsyncExitStack() as stack:
-        access = _access(values["kubeconfig"])
+        access = _access(values["kubeconfig"]) if world is None else world.management
         client = await stack.enter_async_context(
             Client(access, settings=ConnectionSettings(connections=64), observer=observer)
         )
         leases = await stack.enter_async_context(Client(access, settings=_LEASE_CALLS, observer=observer))
         manager = _manager(
-            client, leases, registry, values, election=election, grace=grace, clock=clock, tracing=tracing
+            client,
+            leases,
+            registry,
+            values,
+            election=election,
+            grace=grace,
+            clock=clock,
+            tracing=tracing,
+            random=None if world is None else world.random,
         )
         for one in (client, leases):
             manager.on_resume(one.cut)
-            if values["kubeconfig"]:
+            if values["kubeconfig"] and world is None:
                 follow(manager, one, values["kubeconfig"])
         _add_servers(manager, values)
         configure_by_default(log_settings(values))
@@ -156,6 +182,7 @@ def _manager(
     grace: float,
     clock: Clock,
     tracing: Tracing | None,
+    random: Random | None,
 ) -> Manager:
     elector, shards = None, None
     if values["sharding"]:
@@ -164,7 +191,14 @@ def _manager(
         namespace = _lease_namespace(values, "leader-elect")
         elector = Elector(leases, name=election, namespace=namespace, clock=clock, times=_lease_times(values))
     return Manager(
-        client, clock=clock, registry=registry, election=elector, shards=shards, grace=grace, tracing=tracing
+        client,
+        clock=clock,
+        registry=registry,
+        election=elector,
+        shards=shards,
+        grace=grace,
+        tracing=tracing,
+        random=random,
     )
 
 
