@@ -58,8 +58,15 @@ class SimulatedWorkloads:
 
     async def run(self) -> None:
         """Until it is cancelled."""
+        await self._until_cancelled(follow(self._management, LOGICAL_CLUSTERS, self._cluster, self._clock))
+
+    async def rest(self) -> None:
+        """Until it is cancelled, serve the clusters of `begin` alone."""
+        await self._until_cancelled(asyncio.Event().wait())
+
+    async def _until_cancelled(self, work: Awaitable[object]) -> None:
         try:
-            await follow(self._management, LOGICAL_CLUSTERS, self._cluster, self._clock)
+            await work
         finally:
             tasks = list(self._clusters.values())
             for task in tasks:
@@ -72,8 +79,12 @@ class SimulatedWorkloads:
             if (task := self._clusters.pop(name, None)) is not None:
                 task.cancel()
             return
-        room = len(self._clusters) < self._settings.workload_clusters
-        if name.startswith(_PREFIXES) and name not in self._clusters and room:
+        if name.startswith(_PREFIXES) and len(self._clusters) < self._settings.workload_clusters:
+            self.begin(name)
+
+    def begin(self, name: str) -> None:
+        """Run the workloads of one cluster from now on."""
+        if name not in self._clusters:
             self._clusters[name] = asyncio.create_task(self._serve(name), name=f"workloads of {name}")
 
     async def _serve(self, name: str) -> None:

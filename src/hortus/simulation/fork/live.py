@@ -1,0 +1,154 @@
+"""Reads from live clusters. Only GET is ever sent: `_Reading` is the one way to a cluster, and it has no other method.
+
+The reads run on a thread and loop of their own, in real time, with the limits of a real client. A whole kind is read at
+once, all of its pages at one revision; all kinds of one API server at the revision of its first list, where the server
+still has that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import orjson
+
+from hortus.kube import Access, Client, ConnectionSettings
+from hortus.kube.errors import ApiError, BadRequest, Gone, Invalid, KubeError, NotFound
+from hortus.kube.objects import Object, Resource
+from hortus.simulation.fork.time import VirtualLoop
+
+_PAGE = 500
+_AT_ONCE = 32
+"""Lists in progress, of all clusters together."""
+_SETTINGS = ConnectionSettings(connections=8, timeout=30.0, connect_timeout=5.0, user_agent="hortus-plan")
+
+
+class LiveCluster(NamedTuple):
+    """A live API server, or a part of one, as one user."""
+
+    access: Access
+    settings: ConnectionSettings = _SETTINGS
+
+
+class LiveList(NamedTuple):
+    objects: list[Object]
+    revision: str
+
+
+class LiveReadFailed(Exception):
+    """A live cluster, or one of its kinds, that could not be read; the text says why."""
+
+
+class _Reading:
+    """The only connection to one live cluster."""
+
+    def __init__(self, cluster: LiveCluster) -> None:
+        self._client = Client(cluster.access, settings=cluster.settings)
+        self._first = asyncio.Lock()
+        self.revision = ""
+        """The revision at which all kinds are read; empty before the first list."""
+        self.failure = ""
+
+    async def get(self, path: str, query: Mapping[str, str]) -> Object:
+        answer = await self._client.request("GET", path, query={key: value for key, value in query.items() if value})
+        found: Object = orjson.loads(answer.body)
+        return found
+
+    async def list(self, resource: Resource) -> LiveList:
+        if self.revision:
+            return await self._at(resource, self.revision)
+        async with self._first:
+            found = await self._at(resource, self.revision)
+            self.revision = self.revision or found.revision
+            return found
+
+    async def _at(self, resource: Resource, revision: str) -> LiveList:
+        """All objects at `revision`, or at the present one where the server has no longer, or not yet, that one."""
+        objects: list[Object] = []
+        token, version, exact = "", "", revision
+        while True:
+            query = {"limit": str(_PAGE), "continue": token}
+            if exact and not token:
+                query |= {"resourceVersion": exact, "resourceVersionMatch": "Exact"}
+            try:
+                page = await self.get(resource.path(), query)
+            except (Gone, Invalid, BadRequest):
+                if not exact and not token:
+                    raise
+                objects, token, exact = [], "", ""
+                continue
+            objects += page.get("items") or ()
+            version, token = page["metadata"]["resourceVersion"], page["metadata"].get("continue", "")
+            if not token:
+                return LiveList(objects, version)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+class LiveClusters:
+    """Live clusters by the name that they have in the fork."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, LiveCluster] = {}
+        self._open: dict[str, _Reading] = {}
+        self.reads: Counter[str] = Counter()
+        """Lists that were sent, by cluster."""
+        self.failures: dict[tuple[str, str], str] = {}
+        """By cluster and kind: the reason for which it could not be read."""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="live clusters", daemon=True)
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+
+    def __enter__(self) -> LiveClusters:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def add(self, name: str, cluster: LiveCluster) -> None:
+        """Makes a cluster known; the first of a name counts."""
+        self._known.setdefault(name, cluster)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known
+
+    async def list(self, name: str, resource: Resource) -> LiveList:
+        """All objects of a kind; none where it is not served. To be called on a virtual loop. Raises LiveReadFailed."""
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop), "live clusters are read from virtual time"
+        self.reads[name] += 1
+        try:
+            return await loop.outside(asyncio.run_coroutine_threadsafe(self._list(name, resource), self._loop))
+        except KubeError as error:
+            self.failures[name, resource.plural] = str(error)
+            raise LiveReadFailed(f"{resource.plural} of cluster {name} could not be read: {error}") from error
+
+    async def _list(self, name: str, resource: Resource) -> LiveList:
+        reading = self._open.get(name)
+        if reading is None:
+            reading = self._open[name] = _Reading(self._known[name])
+        if reading.failure:
+            raise KubeError(reading.failure)
+        async with self._slots:
+            try:
+                return await reading.list(resource)
+            except NotFound:
+                return LiveList([], reading.revision)
+            except ApiError:
+                raise
+            except (KubeError, ValueError) as error:
+                # One that does not answer is not asked for each of its kinds.
+                reading.failure = str(error)
+                raise KubeError(reading.failure) from None
+
+    async def _close(self) -> None:
+        for reading in self._open.values():
+            await reading.close()

@@ -1,0 +1,169 @@
+"""Virtual time: an event loop whose clock jumps to the next timer as soon as nothing is left to do.
+
+Everything that waits on this loop waits in virtual time: clocks, `asyncio.sleep`, timeouts, the server's watches. Days
+pass in the seconds that their work takes. The order of all steps follows from the steps before: work for threads is
+done at once, on the loop, and answers of the real world (`outside`) are waited for together, while time stands still,
+and arrive in the order in which they were asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import errno
+import selectors
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from hortus.kube.clock import Timer
+from hortus.kube.network import Network
+
+T = TypeVar("T")
+
+_OWN_FILES = 1
+"""Files that the loop itself watches: the pipe by which threads wake it."""
+_UNANSWERED, _ANSWERED = 10.0, 0.02
+"""Seconds of the machine for which time waits for a socket or program outside: after something was sent there, and
+after the last piece of its answer."""
+
+
+class _Selector(selectors.DefaultSelector):
+    """Lets time jump where the loop would sleep."""
+
+    loop: VirtualLoop
+    until = 0.0
+    """The machine's time until which something outside may answer."""
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        self.until = time.monotonic() + _UNANSWERED
+        return super().register(fileobj, events, data)
+
+    def _heard(self, found: list[tuple[selectors.SelectorKey, int]]) -> None:
+        if any(key.fileobj is not self.loop.own_pipe for key, _ in found):
+            self.until = time.monotonic() + _ANSWERED
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        found = super().select(0)
+        if found or (timeout is not None and timeout <= 0):
+            self._heard(found)
+            return found
+        if self.loop.deliver():
+            return []
+        if (patience := self.until - time.monotonic()) > 0 and len(self.get_map()) > _OWN_FILES:
+            found = super().select(patience)
+            self._heard(found)
+            if found:
+                return found
+        if timeout is None:  # nothing is due, ever: only a thread or a signal can go on
+            return super().select(None)
+        self.loop.jump(timeout)
+        return []
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop on virtual time, which begins at 0. `network` is where its clients go (`hortus.kube.network`)."""
+
+    def __init__(self) -> None:
+        self._virtual = 0.0
+        self._outside: list[tuple[concurrent.futures.Future[Any], asyncio.Future[Any]]] = []
+        self.jumps = 0
+        """The number of times that nothing was left to do."""
+        self.network: Network | None = None
+        self.offline = False
+        """True refuses connections to servers of the real world."""
+        self._waits = _Selector()
+        self._waits.loop = self
+        super().__init__(self._waits)
+        self._waits.until = 0.0
+
+    @property
+    def own_pipe(self) -> object:
+        """The file by which threads wake the loop."""
+        return getattr(self, "_ssock", None)
+
+    def _make_socket_transport(self, *args: Any, **options: Any) -> Any:
+        return self._followed(super()._make_socket_transport(*args, **options))  # type: ignore[misc]
+
+    def _make_write_pipe_transport(self, *args: Any, **options: Any) -> Any:
+        return self._followed(super()._make_write_pipe_transport(*args, **options))  # type: ignore[misc]
+
+    def _followed(self, transport: Any) -> Any:
+        """The transport of a socket or pipe to the outside; what is written there may be answered."""
+        write = transport.write
+
+        def written(data: bytes) -> None:
+            self._waits.until = time.monotonic() + _UNANSWERED
+            write(data)
+
+        transport.write = written
+        return transport
+
+    def time(self) -> float:
+        return self._virtual
+
+    async def sock_connect(self, sock: socket.socket, address: Any) -> None:
+        if self.offline:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "the plan reads nothing outside of the fleet")
+        await super().sock_connect(sock, address)
+
+    def jump(self, seconds: float) -> None:
+        """Lets `seconds` pass at once."""
+        self._virtual += seconds
+        self.jumps += 1
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: concurrent.futures.Executor | None, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        """The result of `func`, called here and now: a thread would end at a moment that nothing determines."""
+        done: asyncio.Future[T] = self.create_future()
+        try:
+            done.set_result(func(*args))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+    def outside(self, answer: concurrent.futures.Future[T]) -> asyncio.Future[T]:
+        """The answer of another thread, for which time stands still."""
+        waiting: asyncio.Future[T] = self.create_future()
+        self._outside.append((answer, waiting))
+        return waiting
+
+    def deliver(self) -> bool:
+        """Waits for all answers that were asked for and hands them over, in order; False when there are none."""
+        if not self._outside:
+            return False
+        asked, self._outside = self._outside, []
+        concurrent.futures.wait([answer for answer, _ in asked])
+        for answer, waiting in asked:
+            if waiting.done():
+                continue
+            with suppress(asyncio.InvalidStateError):
+                error = answer.exception()
+                if error is not None:
+                    waiting.set_exception(error)
+                else:
+                    waiting.set_result(answer.result())
+        return True
+
+
+class VirtualClock:
+    """The `Clock` of a virtual loop; its wall time began at `began`, in seconds since the Unix epoch."""
+
+    def __init__(self, loop: VirtualLoop, *, began: float) -> None:
+        self._loop = loop
+        self.began = began
+
+    def now(self) -> float:
+        return self.began + self._loop.time()
+
+    def monotonic(self) -> float:
+        return self._loop.time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
+        return self._loop.call_later(seconds, callback)
