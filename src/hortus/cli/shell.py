@@ -20,6 +20,7 @@ from hortus.cli.fleet import commands as fleet
 from hortus.cli.install import commands as install
 from hortus.cli.install.present import installed_project, unserved_reason
 from hortus.cli.new import commands as new
+from hortus.cli.plan import commands as plan
 from hortus.cli.simulate import commands as simulate
 from hortus.cli.up import commands as up
 from hortus.domains import all_domains
@@ -98,6 +99,7 @@ def _register() -> None:
     run.register(app)
     install.register(app, _connect)
     simulate.register(app, _connect)
+    plan.register(app, _connect)
     new.register(app)
     manifests.register(app)
     envtest.register(app)

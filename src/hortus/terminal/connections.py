@@ -85,7 +85,7 @@ class Connections:
 
     def garden(self, settings: ConnectionSettings | None = None) -> Client:
         """A client for the garden. Raises KubeconfigError, CommandError, GardenMissing."""
-        return _client(self._garden_access, settings)
+        return _client(self.garden_access, settings)
 
     async def garden_namespace(self, management: Client, namespace: str) -> str:
         """Namespace of the project, for objects in `namespace` of the management cluster; empty if nothing names it.
@@ -96,7 +96,7 @@ class Connections:
         project = self.garden_project or await self.installed_project(management, namespace)
         if project:
             return f"garden-{project}"
-        return _namespace_of(self._garden_access)
+        return _namespace_of(self.garden_access)
 
     @property
     def folder(self) -> Path:
@@ -189,7 +189,8 @@ class Connections:
         return file
 
     @cached_property
-    def _garden_access(self) -> Access:
+    def garden_access(self) -> Access:
+        """The garden's context. Raises KubeconfigError, CommandError, GardenMissing."""
         from hortus.kube.kubeconfig import load
 
         file = self.garden_file

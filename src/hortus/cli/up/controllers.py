@@ -6,6 +6,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+import orjson
+
 from hortus.cli.flags import FLAGS
 from hortus.cli.program import program
 from hortus.cli.sharding import addresses
@@ -63,6 +65,7 @@ async def control(state: StateDirectory, *, config: dict[str, Any], replica: int
             *(f"--{name}={_text(value)}" for name, value in chosen.items()),
         ]
         values = flags.parse(arguments)
+        write_private(state.controllers_flags, orjson.dumps(arguments))
         if replica is not None:
             values = flags.parse([*arguments, *addresses(values, replica)])
         socket = metrics_socket(state, replica or 0)

@@ -2,6 +2,7 @@
 
 kubeconfig            the management cluster, for people and tools, who may add contexts (0600)
 controllers.kubeconfig  the management cluster, for the controllers (0600)
+controllers.json      the flags of the controllers (0600)
 garden.kubeconfig     the simulated garden (0600)
 seed.kubeconfig       the simulated seed, where extensions of Gardener work (0600)
 registry.json         the OCI registry, with the password of who may push (0600)
@@ -31,6 +32,7 @@ import msgspec
 from hortus.cli.up.ownership import Unsafe, check_file, check_folder
 from hortus.domains import REGISTRY_FILE, SEED_FILE
 
+FLAGS_FILE = "controllers.json"
 FORMAT = 1
 """Version of the layout above. Raised when an older Hortus could not read what a newer one wrote."""
 
@@ -86,6 +88,7 @@ class StateDirectory:
         self.path = path.expanduser().absolute()
         self.kubeconfig = self.path / "kubeconfig"
         self.controllers_kubeconfig = self.path / "controllers.kubeconfig"
+        self.controllers_flags = self.path / FLAGS_FILE
         self.garden_kubeconfig = self.path / "garden.kubeconfig"
         self.seed_kubeconfig = self.path / SEED_FILE
         self.simulation_kubeconfig = self.path / "simulation.kubeconfig"

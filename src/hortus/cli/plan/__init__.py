@@ -1,0 +1,1 @@
+"""`hortus plan`: the real controllers on a fork of the fleet, in virtual time, and what they did."""

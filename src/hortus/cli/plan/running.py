@@ -1,0 +1,175 @@
+"""One plan: the fork, the controllers in it, the change, and the run until everything rests.
+
+The controllers first come to rest without the change: what they do then, they would do anyhow, and it is no part of the
+plan. Then the change is applied, and they run on until nothing new has been written for a while, until the horizon or
+until the budget is spent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+
+from hortus.cli.plan.world import DURATIONS, simulated
+from hortus.cli.program import program
+from hortus.domains import all_domains
+from hortus.engine.hosting import HostWorld
+from hortus.engine.rollouts.types import ROLLOUTS, Rollout, RolloutPhase
+from hortus.engine.typed import read
+from hortus.kube import Access
+from hortus.kube.errors import KubeError
+from hortus.kube.kubeconfig import Trust
+from hortus.kube.objects import Object
+from hortus.simulation.fork import Fork, ForkSettings, LiveClusters, VirtualClock, VirtualLoop
+from hortus.simulation.fork.naming import NOWHERE
+from hortus.simulation.plan.activity import Activity
+from hortus.simulation.plan.composing import PlanRun
+from hortus.simulation.plan.snapshot import ForkSnapshot
+
+SETTLE: Final = 3600.0
+"""Seconds without a write after which the fleet rests before the change."""
+QUIET: Final = 3600.0
+"""Seconds without a write after which it rests after the change."""
+_LOOK: Final = 60.0
+
+
+class PlanRequest(NamedTuple):
+    management: Access
+    garden: Access | None
+    values: Mapping[str, Any]
+    """The flags of the controllers."""
+    change: Callable[[Fork], Awaitable[None]]
+    """Applies the change to the fork."""
+    offline: bool = False
+    """Refuse servers outside of the fleet, such as registries."""
+    until: float = 30 * 86400.0
+    """The horizon, in seconds after the change."""
+    whole: bool = False
+    """Run up to the horizon, also when everything rests before."""
+    budget: float = 1800.0
+    """Seconds of the machine."""
+    seed: int = 0
+    now: float = 0.0
+    """The wall time at which the fork begins."""
+
+
+T = TypeVar("T")
+
+
+def run_plan(request: PlanRequest, finish: Callable[[PlanRun], T]) -> T:
+    """Runs a plan on a loop of its own and returns what `finish` makes of its end. Raises CommandError, KubeError."""
+    loop = VirtualLoop()
+    loop.offline = request.offline
+    asyncio.set_event_loop(loop)
+    try:
+        with LiveClusters() as live:
+            return loop.run_until_complete(_run(request, live, loop, finish))
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+async def _run(request: PlanRequest, live: LiveClusters, loop: VirtualLoop, finish: Callable[[PlanRun], T]) -> T:
+    clock = VirtualClock(loop, began=request.now or time.time())
+    project = str(request.values["gardener-project-name"])
+    settings = ForkSettings(
+        management=request.management,
+        garden=request.garden,
+        simulation=msgspec.structs.replace(DURATIONS, project=project),
+        trust=Trust(plain_http=request.values["allow-plain-http"]),
+        kubeconfigs=",".join(filter(None, (domain.kubeconfig_selector() for domain in all_domains()))),
+    )
+    spent = time.monotonic()
+    async with Fork.opened(settings, live, clock) as fork, _world(request, fork) as activity:
+        pace = _Pace(activity, clock, deadline=spent + request.budget)
+        settled = await pace.rest(SETTLE, horizon=4 * SETTLE) == "Rest"
+        before = ForkSnapshot.of(fork)
+        activity.begin()
+        fork.counts.calls.clear()
+        fork.counts.writes.clear()
+        began = clock.monotonic()
+        await request.change(fork)
+        changed = ForkSnapshot.of(fork)
+        ended = await pace.rest(QUIET, horizon=request.until, whole=request.whole, fork=fork)
+        run = PlanRun(
+            before=before,
+            changed=changed,
+            after=ForkSnapshot.of(fork),
+            activity=activity,
+            fork=fork,
+            ended=ended,
+            settled=settled,
+            began=began,
+            approved=tuple(pace.approved),
+        )
+        return finish(run)
+
+
+@asynccontextmanager
+async def _world(request: PlanRequest, fork: Fork) -> AsyncIterator[Activity]:
+    """The controllers and the simulated world at work."""
+    activity, random = Activity(fork), Random(request.seed)  # noqa: S311 - the same seed, the same plan
+    own = fork.settings.management.server if fork.is_embedded else NOWHERE
+    garden = fork.access("garden") if request.garden is not None else None
+    world = HostWorld(fork.clock, random, fork.access("root"), garden)
+    async with (
+        simulated(fork, activity, server_url=own, random=random),
+        program(request.values, grace=0.0, world=world) as manager,
+        manager.running(),
+    ):
+        yield activity
+
+
+class _Pace:
+    """Waits in virtual time until nothing happens any more."""
+
+    def __init__(self, activity: Activity, clock: VirtualClock, *, deadline: float) -> None:
+        self._activity = activity
+        self._clock = clock
+        self._deadline = deadline
+        self.approved: list[str] = []
+
+    async def rest(self, quiet: float, *, horizon: float, whole: bool = False, fork: Fork | None = None) -> str:
+        """Returns Rest, Horizon or Budget. With a `fork` its rollouts are waited for, and approved where they wait."""
+        end = self._clock.monotonic() + horizon
+        while True:
+            now = self._clock.monotonic()
+            if now >= end:
+                return "Horizon"
+            if time.monotonic() > self._deadline:
+                return "Budget"
+            if not whole and now - self._activity.last >= quiet and not (fork is not None and await self._waits(fork)):
+                return "Rest"
+            await self._clock.sleep(min(_LOOK, end - now))
+
+    async def _waits(self, fork: Fork) -> bool:
+        """True while a rollout is under way that continues by itself, or after an approval."""
+        try:
+            found = await fork.server.local("root").list(ROLLOUTS)
+        except KubeError:
+            return False
+        waits = False
+        for rollout in (read(Rollout, one) for one in found):
+            if rollout.status.phase not in (RolloutPhase.PENDING, RolloutPhase.PROGRESSING):
+                continue
+            waits |= await self._goes_on(fork, rollout)
+        return waits
+
+    async def _goes_on(self, fork: Fork, rollout: Rollout) -> bool:
+        progressing = next((one for one in rollout.status.conditions if one.type == "Progressing"), None)
+        stage = rollout.status.stage
+        if progressing is None or "waits for approval" not in progressing.message or not stage:
+            return rollout.status.phase == RolloutPhase.PROGRESSING
+        if stage in rollout.spec.approved:
+            return False
+        patch: Object = {"spec": {"approved": [*rollout.spec.approved, stage]}}
+        metadata = rollout.metadata
+        await fork.server.local("root", manager="hortus-plan").patch(ROLLOUTS, metadata.name, patch, metadata.namespace)
+        self.approved.append(f"{metadata.name}/{stage}")
+        return True

@@ -1,0 +1,120 @@
+"""The file of a plan: what was planned, and by which state of the management cluster, so that drift is seen later.
+
+`hortus plan --save` writes it, `hortus rollout approve --plan` reads it. The file carries its own checksum: a plan that
+was edited is no plan. Of each object that the plan changes it holds checksums of the states on the planned way; an
+object that is in none of them has drifted. Status and the server's bookkeeping do not count, and Secrets are left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+import orjson
+
+from hortus.kube.errors import NotFound
+from hortus.kube.objects import Object, Resource
+
+FORMAT: Final = "plan.hortus.dev/v1"
+ABSENT: Final = "absent"
+"""In place of a checksum: the object does not exist."""
+_LARGEST: Final = 256 << 20
+
+
+class PlanFileError(Exception):
+    """The file is not a plan as it was saved; the text names the file and the fix."""
+
+
+class PlanFileObject(msgspec.Struct, frozen=True, kw_only=True):
+    """One object of the management cluster that the plan changes."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespace: str = ""
+    name: str
+    states: tuple[str, ...]
+    """Checksums before the change, with it, and at the end of the plan."""
+
+    @property
+    def resource(self) -> Resource:
+        return Resource(self.group, self.version, self.plural, self.kind, namespaced=bool(self.namespace))
+
+
+class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
+    format: str = FORMAT
+    server: str
+    """The management cluster that was planned for."""
+    objects: tuple[PlanFileObject, ...]
+    plan: dict[str, Any]
+    """The plan itself, as `-o json` prints it."""
+    checksum: str = ""
+
+    def sealed(self) -> PlanFile:
+        """The file with its checksum."""
+        return msgspec.structs.replace(self, checksum=_checksum(self))
+
+
+class Reader(Protocol):
+    """The part of `hortus.kube.Client` that drift is seen with."""
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
+
+
+def state_of(obj: Mapping[str, Any] | None) -> str:
+    """The checksum of what people and controllers want of an object, without what is reported of it."""
+    if obj is None:
+        return ABSENT
+    metadata = obj["metadata"]
+    wanted = {name: part for name, part in obj.items() if name not in ("metadata", "status", "apiVersion", "kind")}
+    kept = [wanted, metadata.get("labels") or {}, "deletionTimestamp" in metadata]
+    return hashlib.sha256(orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
+
+
+def save(file: PlanFile, path: Path) -> None:
+    """Writes the file, for its owner alone. Raises OSError."""
+    content = orjson.dumps(msgspec.to_builtins(file.sealed()), option=orjson.OPT_INDENT_2) + b"\n"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as out:
+        out.write(content)
+
+
+def load(path: Path) -> PlanFile:
+    """Reads a saved plan. Raises PlanFileError."""
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise PlanFileError(f"{path} is too large for a plan; save one with `hortus plan --save FILE`")
+        found = msgspec.json.decode(path.read_bytes(), type=PlanFile)
+    except OSError as error:
+        raise PlanFileError(f"{path}: {error.strerror}") from None
+    except msgspec.MsgspecError as error:
+        raise PlanFileError(f"{path} is no saved plan: {error}; save one with `hortus plan --save FILE`") from None
+    if found.format != FORMAT:
+        raise PlanFileError(f"{path}: format {found.format!r} is not {FORMAT}; save the plan again")
+    if found.checksum != _checksum(found):
+        raise PlanFileError(f"{path} was edited after it was saved: its checksum does not fit; plan again")
+    return found
+
+
+async def drift(file: PlanFile, client: Reader) -> Sequence[str]:
+    """The objects of the management cluster that are in no state of the planned way. Raises KubeError."""
+    found = []
+    for planned in file.objects:
+        try:
+            obj: Object | None = await client.get(planned.resource, planned.name, planned.namespace)
+        except NotFound:
+            obj = None
+        if (now := state_of(obj)) not in planned.states:
+            place = f"{planned.namespace}/{planned.name}".lstrip("/")
+            found.append(f"{planned.kind} {place} {'is gone' if now == ABSENT else 'has changed'}")
+    return found
+
+
+def _checksum(file: PlanFile) -> str:
+    saved = msgspec.to_builtins(msgspec.structs.replace(file, checksum=""))
+    return hashlib.sha256(orjson.dumps(saved, option=orjson.OPT_SORT_KEYS)).hexdigest()

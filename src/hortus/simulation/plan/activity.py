@@ -1,0 +1,183 @@
+"""The writes in a fork as they happen: when the last one was that changed something, and objects that go in circles.
+
+A write counts when it brings content that is new. One that only brings times (a heartbeat) does not, nor one that
+brings back a state that the object had before, once that has happened several times: two writers then undo each
+other's work, and would never rest. What is written again and again after a while, as a token that is renewed, counts
+three times: it goes on for ever, and is reported as recurring.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from hortus.apiserver.store.backend import Commit, StoreKey
+from hortus.simulation.fork import Fork
+from hortus.simulation.fork.store import UNREAD
+from hortus.simulation.plan.differences import FieldDifference, differences
+
+_ROUNDS: Final = 4
+"""Times that an object comes back to a state until that is called a loop; Kubernetes' own controllers need two."""
+_REPEATS: Final = 2
+_WHILE: Final = 300.0
+"""Seconds; operations report their progress more often, and are over some time."""
+_TIME: Final = re.compile(rb'"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"')
+_CLUSTERS: Final = "_"
+"""Begins the names of buckets that belong to the server itself."""
+
+
+class Loop(NamedTuple):
+    """An object that goes in circles."""
+
+    cluster: str
+    kind: str
+    name: str
+    writes: int
+    managers: tuple[str, ...]
+    """The field managers that write it."""
+    differences: tuple[FieldDifference, ...]
+    """The last step of the circle."""
+
+
+class Recurring(NamedTuple):
+    """An object that is written again and again, with something new each time."""
+
+    cluster: str
+    kind: str
+    name: str
+    writes: int
+    period: float
+    """Seconds between the last two writes."""
+
+
+class _Track:
+    __slots__ = ("at", "fields", "last", "period", "previous", "repeats", "returns", "seen", "writes")
+
+    def __init__(self) -> None:
+        self.seen: dict[bytes, int] = {}
+        self.last: bytes = b""
+        self.returns = 0
+        self.writes = 0
+        self.at = 0.0
+        self.period = 0.0
+        self.fields: frozenset[str] = frozenset()
+        self.repeats = 0
+        """Times in a row that the same fields were written, after a while."""
+        self.previous: tuple[bytes | None, bytes] = (None, b"")
+
+
+class Activity:
+    """Follows the writes of one fork."""
+
+    def __init__(self, fork: Fork) -> None:
+        self._fork = fork
+        self._tracks: dict[StoreKey, _Track] = {}
+        self.last = fork.clock.monotonic()
+        """When something was written last that is new, in seconds of the fork's monotonic time."""
+        self.latest: StoreKey | None = None
+        """The object of that write."""
+        self.writes = 0
+        self.spans: dict[StoreKey, tuple[float, float]] = {}
+        """By object, when the first and the last such write was."""
+        self.on_write: list[Callable[[Commit], None]] = []
+        fork.server.context.storage.listen(self._changed)
+
+    def begin(self) -> None:
+        """The change comes now: counts begin again, and what recurs is still known."""
+        self.spans.clear()
+        self.writes, self.last = 0, self._fork.clock.monotonic()
+
+    @property
+    def loops(self) -> list[Loop]:
+        """The objects that go in circles, as far as that is seen."""
+        return [self._loop(key, track) for key, track in sorted(self._tracks.items()) if track.returns >= _ROUNDS]
+
+    @property
+    def repeated(self) -> frozenset[StoreKey]:
+        """The objects of which the same fields were written at least twice, with a while in between."""
+        return frozenset(key for key, track in self._tracks.items() if track.repeats)
+
+    @property
+    def recurring(self) -> list[Recurring]:
+        """The objects that are written again and again."""
+        return [
+            Recurring(
+                key.cluster,
+                str(_decoded(track.previous[1]).get("kind") or key.bucket),
+                key.name.lstrip("/"),
+                track.writes,
+                track.period,
+            )
+            for key, track in sorted(self._tracks.items())
+            if track.repeats >= _REPEATS
+        ]
+
+    def _changed(self, change: Commit) -> None:
+        key = change.key
+        cluster, _, suffix = key.bucket.partition("/")
+        if cluster.startswith(_CLUSTERS) or suffix in UNREAD or self._fork.store.is_filling:
+            return
+        for heard in self.on_write:
+            heard(change)
+        digest = _digest(change.value)
+        track = self._tracks.setdefault(key, _Track())
+        if digest == track.last or (not track.last and digest == _digest(change.previous)):
+            return
+        if not track.last:
+            track.seen[_digest(change.previous)] = 1
+        track.last = digest
+        track.writes += 1
+        track.previous = (change.previous, change.value or b"")
+        if digest in track.seen:
+            track.returns += 1
+        track.seen[digest] = track.seen.get(digest, 0) + 1
+        now = self._fork.clock.monotonic()
+        self._compare(track, now)
+        if track.returns >= _ROUNDS or track.repeats >= _REPEATS:
+            return
+        self.last, self.latest = now, key
+        self.writes += 1
+        first, _ = self.spans.get(key, (now, now))
+        self.spans[key] = (first, now)
+
+    def _compare(self, track: _Track, now: float) -> None:
+        """Notes whether the same fields are written as before, a while later."""
+        before, after = track.previous
+        fields = frozenset(found.path for found in differences(_decoded(before), _decoded(after)))
+        track.period, track.at = now - track.at, now
+        repeated = fields == track.fields and track.period >= _WHILE
+        track.repeats, track.fields = track.repeats + 1 if repeated else 0, fields
+
+    def _loop(self, key: StoreKey, track: _Track) -> Loop:
+        before, after = track.previous
+        old, new = _decoded(before), _decoded(after)
+        managers = {
+            str(entry.get("manager"))
+            for obj in (old, new)
+            for entry in (obj.get("metadata") or {}).get("managedFields") or ()
+        }
+        cluster, _, suffix = key.bucket.partition("/")
+        kind = str(new.get("kind") or old.get("kind") or suffix)
+        return Loop(
+            cluster, kind, key.name.lstrip("/"), track.writes, tuple(sorted(managers)), tuple(differences(old, new))
+        )
+
+
+def _decoded(value: bytes | None) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = orjson.loads(value) if value else {}
+    return found
+
+
+def _digest(value: bytes | None) -> bytes:
+    """A digest of what an object says, without times and the bookkeeping of the server."""
+    if not value:
+        return b"gone"
+    obj = orjson.loads(value)
+    metadata = obj["metadata"]
+    for field in ("resourceVersion", "managedFields", "generation"):
+        metadata.pop(field, None)
+    return hashlib.blake2b(_TIME.sub(b'"time"', orjson.dumps(obj)), digest_size=12).digest()

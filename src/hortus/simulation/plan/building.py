@@ -1,0 +1,232 @@
+"""Makes the plan of a run: what differs between two moments of a fork, attributed to clusters and judged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from hortus.engine.fleet import OWNERS, FleetKind, FleetObjects, FleetRow, FleetView, RowStanding
+from hortus.engine.rollouts.types import ROLLOUTS, Rollout
+from hortus.engine.typed import NotReadable, read
+from hortus.kube.objects import Object, ObjectKey, key_of, parse_time
+from hortus.kube.selectors import LabelSelector
+from hortus.simulation.fork import GARDEN, Fork
+from hortus.simulation.garden.kinds import SHOOTS, technical_id
+from hortus.simulation.plan.activity import Activity
+from hortus.simulation.plan.differences import FieldDifference, differences
+from hortus.simulation.plan.grouping import Aliases
+from hortus.simulation.plan.model import (
+    Action,
+    FieldChange,
+    ObjectChange,
+    Ongoing,
+    Problem,
+    StagePlan,
+    UnknownPart,
+)
+from hortus.simulation.plan.snapshot import ForkSnapshot, StateChange
+
+_WORKLOADS: Final = frozenset({"Deployment", "DaemonSet", "StatefulSet", "ReplicaSet"})
+_WITH_DATA: Final = frozenset(
+    {
+        "PersistentVolumeClaim",
+        "PersistentVolume",
+        "Namespace",
+        "CustomResourceDefinition",
+        "Runtime",
+        "Shoot",
+        "Cluster",
+        "LogicalCluster",
+    }
+)
+_RUNTIMES: Final = "root/infrastructuremanager.kyma-project.io/runtimes"
+_PROFILES: Final = "root/multicluster.x-k8s.io/clusterprofiles"
+_SHOOTS: Final = f"{GARDEN}/{SHOOTS.group}/{SHOOTS.plural}"
+_ROLLOUTS: Final = f"root/{ROLLOUTS.group}/{ROLLOUTS.plural}"
+_SERVER_KINDS: Final = frozenset({"tenancy.hortus.dev/logicalclusters"})
+
+
+def aliases_of(*snapshots: ForkSnapshot) -> Aliases:
+    """The names of all clusters. A cluster is called like its Runtime, else like its Shoot."""
+    found, runtimes = Aliases(), {}
+    for runtime in _objects(_RUNTIMES, snapshots):
+        name = runtime["metadata"]["name"]
+        runtimes[((runtime.get("spec") or {}).get("shoot") or {}).get("name") or name] = name
+        found.add(name)
+    for shoot in _objects(_SHOOTS, snapshots):
+        namespace, name = shoot["metadata"]["namespace"], shoot["metadata"]["name"]
+        found.add(runtimes.get(name, name), name, technical_id(namespace, name))
+    return found
+
+
+def _objects(bucket: str, snapshots: Iterable[ForkSnapshot]) -> Iterator[Object]:
+    for snapshot in snapshots:
+        for value in snapshot.buckets.get(bucket, {}).values():
+            yield orjson.loads(value)
+
+
+def chosen_clusters(labels: str, aliases: Aliases, *snapshots: ForkSnapshot) -> frozenset[str]:
+    """The clusters whose Runtime or ClusterProfile has labels that the selector `labels` matches."""
+    selector = LabelSelector.parse(labels)
+    return frozenset(
+        aliases.about("root", obj)
+        for bucket in (_RUNTIMES, _PROFILES)
+        for obj in _objects(bucket, snapshots)
+        if selector.matches(obj["metadata"].get("labels"))
+    )
+
+
+def change_of(found: StateChange) -> ObjectChange | None:
+    """The change as a plan reports it; None where only bookkeeping or times differ."""
+    obj, action = found.either, _action(found)
+    fields: Sequence[FieldDifference] = ()
+    if action == "Changed":
+        assert found.before is not None and found.after is not None, "a changed object was there before and is after"
+        fields = tuple(differences(found.before, found.after))
+        if not fields:
+            return None
+    kind = str(obj.get("kind", found.suffix))
+    return ObjectChange(
+        where=found.cluster,
+        group=found.suffix.partition("/")[0].replace("core", ""),
+        kind=kind,
+        namespace=found.namespace,
+        name=found.name,
+        action=action,
+        fields=tuple(FieldChange(*one) for one in fields),
+        rolls=kind in _WORKLOADS and any(one.path.startswith("spec.template.") for one in fields),
+        data=action in ("Deleted", "Replaced") and kind in _WITH_DATA,
+    )
+
+
+def _action(found: StateChange) -> Action:
+    if found.before is None:
+        return "Created"
+    if found.after is None:
+        return "Deleted"
+    uids = [one["metadata"].get("uid") for one in (found.before, found.after)]
+    return "Changed" if uids[0] == uids[1] else "Replaced"
+
+
+def is_reported(found: StateChange) -> bool:
+    """False for what the fork itself needs to hold clusters."""
+    return found.suffix not in _SERVER_KINDS
+
+
+def problems(views: Iterable[FleetView[Any]], before: ForkSnapshot, after: ForkSnapshot) -> tuple[Problem, ...]:
+    """The rows that need somebody after, and did not before or were another problem."""
+    views = list(views)
+    known = {_identity(row) for row in _rows(views, before)}
+    found = [row for row in _rows(views, after) if _identity(row) not in known]
+    return tuple(
+        Problem(
+            kind=row.kind,
+            namespace=row.namespace,
+            name=row.name,
+            state=row.state,
+            reason=row.reason,
+            message=row.message,
+            owner=OWNERS[row.owner],
+            step=row.step,
+        )
+        for row in found
+    )
+
+
+def _identity(row: FleetRow) -> tuple[str, ...]:
+    return (row.kind, row.namespace, row.name, row.state, row.reason)
+
+
+def _rows(views: Sequence[FleetView[Any]], snapshot: ForkSnapshot) -> Iterator[FleetRow]:
+    values: dict[FleetKind, Mapping[ObjectKey, object]] = {}
+    for kind in {kind: None for view in views for kind in view.kinds}:
+        bucket = f"{GARDEN if kind.garden else 'root'}/{kind.resource.group or 'core'}/{kind.resource.plural}"
+        objects = [orjson.loads(value) for value in snapshot.buckets.get(bucket, {}).values()]
+        values[kind] = {key_of(obj): kind.taken(obj) for obj in objects if _selected(obj, kind.labels)}
+    for view in views:
+        objects_of = FleetObjects(values)
+        for subject in view.subjects(objects_of):
+            row = view.row(subject)
+            if row.standing == RowStanding.FAILED:
+                yield row
+
+
+def _selected(obj: Object, labels: str) -> bool:
+    return not labels or LabelSelector.parse(labels).matches(obj["metadata"].get("labels"))
+
+
+def stages(before: ForkSnapshot, after: ForkSnapshot, approved: Sequence[str]) -> tuple[StagePlan, ...]:
+    """The stages of the rollouts that went on during the run."""
+    old = before.buckets.get(_ROLLOUTS, {})
+    found: list[StagePlan] = []
+    for key, value in sorted(after.buckets.get(_ROLLOUTS, {}).items()):
+        if old.get(key) == value:
+            continue
+        try:
+            rollout = read(Rollout, orjson.loads(value))
+        except NotReadable:
+            continue
+        found += _stages(rollout, approved)
+    return tuple(found)
+
+
+def _stages(rollout: Rollout, approved: Sequence[str]) -> Iterator[StagePlan]:
+    name, at = rollout.metadata.name, rollout.status.started_at
+    for stage in rollout.status.stages:
+        ended = stage.settled_at
+        yield StagePlan(
+            rollout=name,
+            stage=stage.name,
+            clusters=stage.clusters,
+            succeeded=stage.succeeded,
+            failed=stage.failed,
+            skipped=stage.skipped,
+            approved=f"{name}/{stage.name}" in approved,
+            seconds=parse_time(ended) - parse_time(at) if ended and at else None,
+        )
+        at = ended or at
+
+
+def ongoing(activity: Activity) -> tuple[Ongoing, ...]:
+    """The objects that never rest: those that go in circles first."""
+    loops = [
+        Ongoing(
+            where=one.cluster,
+            kind=one.kind,
+            name=one.name,
+            writes=one.writes,
+            how="loop",
+            managers=one.managers,
+            fields=tuple(FieldChange(*field) for field in one.differences),
+        )
+        for one in activity.loops
+    ]
+    recurring = [
+        Ongoing(where=one.cluster, kind=one.kind, name=one.name, writes=one.writes, how="recurring", period=one.period)
+        for one in activity.recurring
+    ]
+    return (*loops, *recurring)
+
+
+def unknown(fork: Fork) -> tuple[UnknownPart, ...]:
+    """The parts of the fleet that could not be read, with one reason a cluster."""
+    kinds: dict[tuple[str, str], list[str]] = {}
+    for (cluster, kind), reason in fork.live.failures.items():
+        kinds.setdefault((cluster, reason), []).append(kind)
+    return tuple(
+        UnknownPart(where=cluster, kinds=tuple(sorted(names)), reason=reason)
+        for (cluster, reason), names in sorted(kinds.items())
+    )
+
+
+def requests(fork: Fork, aliases: Aliases) -> tuple[Counter[str], Counter[str]]:
+    """Calls and writes of the controllers, by cluster."""
+    calls: Counter[str] = Counter()
+    writes: Counter[str] = Counter()
+    for found, counts in ((calls, fork.counts.calls), (writes, fork.counts.writes)):
+        for where, count in counts.items():
+            found[aliases.about(where, {}) if where not in ("root", GARDEN) else where] += count
+    return calls, writes

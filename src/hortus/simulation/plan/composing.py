@@ -1,0 +1,128 @@
+"""Puts a plan together from the end of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from hortus.engine.fleet import FleetView
+from hortus.kube.objects import format_time
+from hortus.simulation.fork import Fork
+from hortus.simulation.plan.activity import Activity
+from hortus.simulation.plan.building import (
+    aliases_of,
+    change_of,
+    chosen_clusters,
+    is_reported,
+    ongoing,
+    problems,
+    requests,
+    stages,
+    unknown,
+)
+from hortus.simulation.plan.grouping import Aliases, groups
+from hortus.simulation.plan.model import ClusterPlan, FleetPlan, ObjectChange, Sums
+from hortus.simulation.plan.snapshot import ForkSnapshot
+
+
+class PlanRun(NamedTuple):
+    """The end of a run."""
+
+    before: ForkSnapshot
+    changed: ForkSnapshot
+    """The moment at which the change was applied, and nothing had followed from it."""
+    after: ForkSnapshot
+    activity: Activity
+    fork: Fork
+    ended: str
+    """Rest, Horizon or Budget."""
+    settled: bool
+    """False where the fleet did not rest even without the change."""
+    began: float
+    """The fork's monotonic time at which the change was applied."""
+    approved: Sequence[str]
+    """Stages that were approved in the plan, as people would have to, each as ROLLOUT/STAGE."""
+
+
+def plan_of(run: PlanRun, change: Sequence[str], views: Iterable[FleetView[Any]], labels: str = "") -> FleetPlan:
+    """The plan that a run comes to; `change` says in words what was changed, `views` judge what needs somebody.
+
+    With `labels`, a selector, only clusters are reported whose Runtime or ClusterProfile has such labels.
+    """
+    aliases = aliases_of(run.before, run.after)
+    reported, anyhow = [], run.activity.repeated
+    spans: dict[str, tuple[float, float]] = {}
+    chosen = chosen_clusters(labels, aliases, run.before, run.after) if labels else None
+    for found in run.before.changes(run.after, run.fork.store.initial):
+        if is_reported(found) and found.key not in anyhow and (one := change_of(found)) is not None:
+            cluster = aliases.about(one.where, found.either)
+            if chosen is None or cluster in chosen:
+                reported.append((one, cluster))
+                _widen(spans, cluster, run.activity.spans.get(found.key))
+    clusters = _clusters(run, reported, aliases, spans)
+    return FleetPlan(
+        began=format_time(run.fork.clock.began),
+        change=tuple(change),
+        ended=run.ended,
+        settled=run.settled,
+        seconds=max(run.activity.last - run.began, 0.0),
+        sums=_sums([one for one, _ in reported], clusters, run),
+        groups=groups(clusters, aliases),
+        shared=tuple(one for one, cluster in reported if not cluster),
+        stages=stages(run.before, run.after, run.approved),
+        problems=problems(views, run.before, run.after),
+        ongoing=ongoing(run.activity),
+        unknown=unknown(run.fork),
+        clusters=tuple(clusters),
+    )
+
+
+def _widen(spans: dict[str, tuple[float, float]], cluster: str, span: tuple[float, float] | None) -> None:
+    if span is not None:
+        first, last = spans.get(cluster, span)
+        spans[cluster] = (min(first, span[0]), max(last, span[1]))
+
+
+def _clusters(
+    run: PlanRun,
+    reported: Sequence[tuple[ObjectChange, str]],
+    aliases: Aliases,
+    spans: dict[str, tuple[float, float]],
+) -> list[ClusterPlan]:
+    calls, writes = requests(run.fork, aliases)
+    by_cluster: dict[str, list[ObjectChange]] = {}
+    for one, cluster in reported:
+        if cluster:
+            by_cluster.setdefault(cluster, []).append(one)
+    made = []
+    for name, changes in sorted(by_cluster.items()):
+        first, last = spans.get(name, (run.began, run.began))
+        made.append(
+            ClusterPlan(
+                name=name,
+                changes=tuple(changes),
+                begins=first - run.began,
+                seconds=last - first,
+                calls=calls[name],
+                writes=writes[name],
+            )
+        )
+    return made
+
+
+def _sums(reported: Sequence[ObjectChange], clusters: Sequence[ClusterPlan], run: PlanRun) -> Sums:
+    def count(action: str) -> int:
+        return sum(one.action == action for one in reported)
+
+    return Sums(
+        created=count("Created"),
+        changed=count("Changed"),
+        replaced=count("Replaced"),
+        deleted=count("Deleted"),
+        rolls=sum(one.rolls for one in reported),
+        data=sum(one.data for one in reported),
+        clusters=len(clusters),
+        calls=run.fork.counts.calls.total(),
+        writes=run.fork.counts.writes.total(),
+        reads=run.fork.live.reads.total(),
+    )

@@ -1,0 +1,119 @@
+"""A plan as one HTML file that prints: no script, nothing loaded from elsewhere, light or dark as the system is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from typing import Final
+
+from hortus.simulation.load.page import document
+from hortus.simulation.plan import texts
+from hortus.simulation.plan.model import FleetPlan, ObjectChange
+from hortus.simulation.plan.texts import SIGNS, duration, facts, field_lines, group_rows, place, remarks, where
+
+_STYLE: Final = """<style>
+.plan td{white-space:normal}.plan td.sign{width:1.6rem;font-weight:700;text-align:center}
+.sign.Created{color:var(--good)}
+.sign.Deleted,.sign.Replaced,.alarm{color:var(--bad)}.sign.Changed{color:var(--c2)}.plan td.where{white-space:nowrap;
+color:var(--dim);width:9rem}.field{font:12.5px/1.5 ui-monospace,monospace;color:var(--dim);overflow-wrap:anywhere}
+.field b{color:var(--text);font-weight:500}summary{cursor:pointer;font-weight:600;font-size:1.02rem}
+summary .dim{font-weight:400;font-size:.9rem}details.group{background:var(--card);border:1px solid var(--edge);
+border-radius:.5rem;padding:.8rem 1rem;margin-top:.8rem;overflow-x:auto}details table{margin-top:.6rem}
+.names{color:var(--dim);font-size:.85rem;overflow-wrap:anywhere}
+@media print{body{padding:0;background:#fff;color:#000}details.group,section{break-inside:avoid-page;border-color:#bbb}}
+</style>"""
+
+
+def html(plan: FleetPlan) -> str:
+    """The whole document."""
+    body = "".join((_STYLE, _head(plan), *_groups(plan), *_rest(plan)))
+    return document(f"Plan: {texts.headline(plan)}", body)
+
+
+def _head(plan: FleetPlan) -> str:
+    verdict, tone = _verdict(plan)
+    sums = plan.sums
+    cards = [
+        (str(sums.clusters), "clusters change"),
+        (str(sums.created), "objects created"),
+        (str(sums.changed), "changed"),
+        (str(sums.replaced + sums.deleted), "deleted or replaced"),
+        (str(sums.rolls), "workloads roll"),
+        (str(sums.data), "deletions take data along"),
+        (duration(plan.seconds), "until all rests"),
+    ]
+    shown = "".join(f"<div><b>{escape(number)}</b><span>{escape(text)}</span></div>" for number, text in cards)
+    remarks_on = "".join(
+        f"<p><span class='dim'>{escape(title)}</span> {escape(text)}</p>" for title, text in facts(plan)
+    )
+    return (
+        f'<h1>Plan<span class="verdict {tone}">{verdict}</span></h1><p class="dim">made at {escape(plan.began)}</p>'
+        f'<div class="facts">{shown}</div><section>{remarks_on}</section>'
+    )
+
+
+def _verdict(plan: FleetPlan) -> tuple[str, str]:
+    if plan.fails:
+        return "fails", "bad"
+    return ("changes", "good") if plan.changes_something else ("no change", "good")
+
+
+def _groups(plan: FleetPlan) -> Iterator[str]:
+    for number, group in enumerate(plan.groups):
+        more = f'<p class="names">{escape(", ".join(group.clusters))}</p>' if group.count > 1 else ""
+        title = f"{escape(texts.group_title(group))} <span class='dim'>{escape(texts.group_time(group))} each</span>"
+        yield (
+            f'<details class="group"{" open" if number < 8 else ""}><summary>{title}</summary>{more}'
+            f"{_table(group_rows(group))}</details>"
+        )
+    if plan.shared:
+        rows = [(change, 1) for change in plan.shared]
+        yield f'<details class="group" open><summary>No one cluster</summary>{_table(rows)}</details>'
+
+
+def _table(rows: Iterable[tuple[ObjectChange, int]]) -> str:
+    return f'<table class="plan">{"".join(_row(*row) for row in rows)}</table>'
+
+
+def _row(change: ObjectChange, count: int) -> str:
+    remark = remarks(change, count)
+    tone = " alarm" if change.data or change.rolls else " dim"
+    said = f' <span class="{tone.strip()}">{escape(remark)}</span>' if remark else ""
+    fields = "".join(f'<div class="field">{escape(line)}</div>' for line in field_lines(change.fields))
+    return (
+        f'<tr><td class="sign {change.action}">{SIGNS[change.action]}</td>'
+        f'<td class="where">{escape(where(change))}</td>'
+        f"<td>{escape(place(change))}{said}{fields}</td></tr>"
+    )
+
+
+def _rest(plan: FleetPlan) -> Iterator[str]:
+    if plan.stages:
+        rows = [
+            (
+                stage.rollout,
+                stage.stage,
+                f"{stage.succeeded} of {stage.clusters} done, {stage.failed} failed, {stage.skipped} left out",
+                duration(stage.seconds) if stage.seconds is not None else "does not end",
+                "once somebody approves" if stage.approved else "",
+            )
+            for stage in plan.stages
+        ]
+        yield _section("Stages", ("rollout", "stage", "clusters", "time", ""), rows)
+    if plan.problems:
+        problems = [
+            (f"{one.kind} {one.namespace}/{one.name}", one.state, one.owner, one.message or one.reason, one.step)
+            for one in plan.problems
+        ]
+        yield _section("What needs somebody", ("object", "state", "owner", "message", "next step"), problems)
+    if plan.ongoing:
+        yield _section("What never rests", ("",), [(texts.ongoing_line(one),) for one in plan.ongoing])
+    if plan.unknown:
+        parts = [(one.where, ", ".join(one.kinds), one.reason) for one in plan.unknown]
+        yield _section("Unknown, since it could not be read", ("cluster", "kinds", "reason"), parts)
+
+
+def _section(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(one)}</th>" for one in heads)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f'<section class="wide"><h2>{escape(title)}</h2><table class="plan"><tr>{head}</tr>{body}</table></section>'

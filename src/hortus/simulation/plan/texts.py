@@ -1,0 +1,130 @@
+"""The words of a plan: the rows of its tables and the lines of its text, for terminals, Markdown and HTML alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import orjson
+
+from hortus.simulation.plan.grouping import counted
+from hortus.simulation.plan.model import ClusterGroup, FieldChange, FleetPlan, ObjectChange, Ongoing
+
+SIGNS: Final = {"Created": "+", "Changed": "~", "Replaced": "±", "Deleted": "-"}
+_NAMES: Final = 6
+"""Clusters of a group that are named."""
+_FIELDS: Final = 6
+"""Fields of an object that are shown; JSON has all of them."""
+_VALUE: Final = 60
+
+
+def duration(seconds: float) -> str:
+    """A duration in its two largest units, as `2d 3h`."""
+    left = round(seconds)
+    parts: list[str] = []
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
+        if left >= size or (unit == "s" and not parts):
+            parts.append(f"{left // size}{unit}")
+            left %= size
+    return " ".join(parts[:2])
+
+
+def headline(plan: FleetPlan) -> str:
+    sums = plan.sums
+    if not plan.changes_something:
+        return "No change."
+    parts = [
+        f"{count} {word}"
+        for count, word in (
+            (sums.created, "created"),
+            (sums.changed, "changed"),
+            (sums.replaced, "replaced"),
+            (sums.deleted, "deleted"),
+        )
+        if count
+    ]
+    text = f"{amount(sums.clusters, 'cluster')}: {', '.join(parts)}"
+    notes = [amount(sums.rolls, "workload rolls", "workloads roll")] if sums.rolls else []
+    notes += [amount(sums.data, "deletion takes data along", "deletions take data along")] if sums.data else []
+    return f"{text}; {'; '.join(notes)}." if notes else f"{text}."
+
+
+def amount(count: int, one: str, several: str = "") -> str:
+    return f"{count} {one if count == 1 else several or f'{one}s'}"
+
+
+def facts(plan: FleetPlan) -> list[tuple[str, str]]:
+    """The sums with their titles."""
+    ends = {
+        "Rest": "everything rests",
+        "Horizon": "the horizon was reached",
+        "Budget": "the budget of time was spent before everything rested",
+    }
+    found = [("change", one) for one in plan.change] or [("change", "none: time alone")]
+    found += [
+        ("until", f"{ends[plan.ended]}, {duration(plan.seconds)} after the change"),
+        ("controllers", f"{amount(plan.sums.calls, 'call')}, {plan.sums.writes} of them writes"),
+        ("live side", f"{amount(plan.sums.reads, 'list')} read, nothing written"),
+    ]
+    if not plan.settled:
+        found.append(("note", "the fleet did not rest before the change: other work may be among this"))
+    return found
+
+
+def group_title(group: ClusterGroup) -> str:
+    names = ", ".join(group.clusters[:_NAMES])
+    more = f" and {group.count - _NAMES} more" if group.count > _NAMES else ""
+    return f"{amount(group.count, 'cluster')}: {names}{more}"
+
+
+def group_time(group: ClusterGroup) -> str:
+    shortest, longest = map(duration, group.seconds)
+    return shortest if shortest == longest else f"{shortest} to {longest}"
+
+
+def group_rows(group: ClusterGroup) -> Iterator[tuple[ObjectChange, int]]:
+    """The changes of a group, members first, then the management cluster, then the garden."""
+    order = {"root": 1, "garden": 2}
+    return iter(sorted(counted(group), key=lambda row: (order.get(row[0].where, 0), row[0].kind, row[0].name)))
+
+
+def place(change: ObjectChange) -> str:
+    name = f"{change.namespace}/{change.name}" if change.namespace else change.name
+    return f"{change.kind} {name}"
+
+
+def where(change: ObjectChange) -> str:
+    return {"root": "management", "garden": "garden"}.get(change.where, "in the cluster")
+
+
+def remarks(change: ObjectChange, count: int) -> str:
+    found = [f"{count} times"] if count > 1 else []
+    found += ["pods are replaced"] if change.rolls else []
+    found += ["takes data along"] if change.data else []
+    return ", ".join(found)
+
+
+def field_lines(fields: Sequence[FieldChange]) -> Iterator[str]:
+    """The fields in the order in which people look: the spec before metadata, and the status last."""
+    ordered = sorted(fields, key=lambda one: (one.path.startswith("status"), one.path.startswith("metadata"), one.path))
+    for one in ordered[:_FIELDS]:
+        yield f"{one.path}: {value(one.before)} -> {value(one.after)}"
+    if len(ordered) > _FIELDS:
+        yield f"... {amount(len(ordered) - _FIELDS, 'more field')}"
+
+
+def value(found: Any) -> str:
+    if found is None:
+        return "(none)"
+    text = found if isinstance(found, str) else orjson.dumps(found).decode()
+    return f"{text[:_VALUE]}…" if len(text) > _VALUE else text or '""'
+
+
+def ongoing_line(one: Ongoing) -> str:
+    if one.how == "recurring":
+        return (
+            f"{one.kind} {one.name} ({one.where}) is written every {duration(one.period)}, with or without the change"
+        )
+    managers = " and ".join(one.managers)
+    paths = ", ".join(field.path for field in one.fields[:3])
+    return f"{one.kind} {one.name} ({one.where}) goes in circles: {managers} wrote {paths} {one.writes} times"
