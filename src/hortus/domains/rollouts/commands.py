@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -106,15 +107,22 @@ def _register_orders(rollout: CommandGroup, connect: Connect) -> None:
     @rollout.command()
     @_name
     @click.option("--stage", default="", metavar="STAGE", help="The stage; the one that waits when left out.")
+    @click.option(
+        "--plan",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="A plan of hortus plan --save: nothing is approved if the fleet has left it.",
+    )
     @_namespace
-    def approve(name: str, stage: str, namespace: str) -> None:
+    def approve(name: str, stage: str, plan: Path | None, namespace: str) -> None:
         """Approve a stage, so that it begins or ends.
 
-        Needs the verb `approve` on the Rollout.
+        Needs the verb `approve` on the Rollout. With a plan, the objects that it changes must be in a state of the
+        planned way: as they were, as the change makes them, or as they are in the end.
         """
         from hortus.domains.rollouts import orders
 
-        run(orders.approve(connect(), name, namespace, stage))
+        run(orders.approve(connect(), name, namespace, stage, plan))
 
     @rollout.command()
     @_name

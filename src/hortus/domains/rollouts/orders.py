@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from functools import partial
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -15,6 +15,7 @@ from hortus.domains.rollouts.changekinds import ChangeKindError, CompiledKind, E
 from hortus.domains.rollouts.reading import get_rollout
 from hortus.domains.rollouts.starting import new_rollout
 from hortus.engine import read
+from hortus.engine.planfile import PlanFileError, drift, load
 from hortus.engine.rollouts import policy_for, readable
 from hortus.engine.rollouts.types import (
     CHANGE_KINDS,
@@ -33,6 +34,8 @@ from hortus.schema import ObjectMeta, encode
 from hortus.terminal import CommandError, Connections, OutputFormat, plain
 
 FIELD_MANAGER = "hortus-cli"
+_SHOWN: Final = 5
+"""Objects that have left a plan, by name."""
 
 
 class StartRequest(NamedTuple):
@@ -46,9 +49,33 @@ class StartRequest(NamedTuple):
     policy: str
 
 
-async def approve(connections: Connections, name: str, namespace: str, stage: str) -> None:
-    """Approve a stage. Raises CommandError, KubeError."""
-    await _give(connections, name, namespace, partial(directing.approve, stage=stage))
+async def approve(connections: Connections, name: str, namespace: str, stage: str, plan: Path | None = None) -> None:
+    """Approve a stage, with a `plan` only while the fleet is on the planned way. Raises CommandError, KubeError."""
+
+    async def order(client: Client, rollout: Rollout, *, manager: str) -> str:
+        if plan is not None:
+            await _expect_planned(client, name, namespace, plan)
+        return await directing.approve(client, rollout, stage, manager=manager)
+
+    await _give(connections, name, namespace, order)
+
+
+async def _expect_planned(client: Client, name: str, namespace: str, path: Path) -> None:
+    """Raises CommandError for a file that is no plan of this rollout, and for a fleet that has left the plan."""
+    try:
+        file = load(path)
+    except PlanFileError as error:
+        raise CommandError(str(error)) from None
+    if file.server != client.access.server:
+        raise CommandError(f"{path} plans for {file.server}, and this is {client.access.server}")
+    if not any((one.kind, one.namespace, one.name) == ("Rollout", namespace, name) for one in file.objects):
+        raise CommandError(f"{path} does not plan for rollout {name}; plan again with `hortus plan --save {path}`")
+    if drifted := await drift(file, client):
+        more = f", and {len(drifted) - _SHOWN} more" if len(drifted) > _SHOWN else ""
+        raise CommandError(
+            f"the fleet has left the plan of {path}: {'; '.join(drifted[:_SHOWN])}{more}. "
+            f"Plan again with `hortus plan --save {path}`"
+        )
 
 
 async def pause(connections: Connections, name: str, namespace: str) -> None:
