@@ -36,7 +36,7 @@ def change_of(
     """The change that the options of the command line name. Raises CommandError."""
     words: list[str] = []
     steps: list[Step] = []
-    for path in (*files, *policies):
+    for path in (*policies, *files):
         for obj in _objects(path):
             words.append(f"{obj['kind']} {obj['metadata']['name']} of {path}")
             steps.append(_applying(obj, path, namespace))

@@ -71,6 +71,7 @@ def run_plan(request: PlanRequest, finish: Callable[[PlanRun], T]) -> T:
         with LiveClusters() as live:
             return loop.run_until_complete(_run(request, live, loop, finish))
     finally:
+        loop.run_until_complete(loop.drain())
         asyncio.set_event_loop(None)
         loop.close()
 

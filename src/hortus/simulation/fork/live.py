@@ -120,6 +120,11 @@ class LiveClusters:
     def __contains__(self, name: object) -> bool:
         return name in self._known
 
+    def is_silent(self, name: str) -> bool:
+        """True for a cluster that did not answer at all."""
+        reading = self._open.get(name)
+        return reading is not None and bool(reading.failure)
+
     async def list(self, name: str, resource: Resource) -> LiveList:
         """All objects of a kind; none where it is not served. To be called on a virtual loop. Raises LiveReadFailed."""
         loop = asyncio.get_running_loop()

@@ -28,6 +28,8 @@ _OWN_FILES = 1
 _UNANSWERED, _ANSWERED = 10.0, 0.02
 """Seconds of the machine for which time waits for a socket or program outside: after something was sent there, and
 after the last piece of its answer."""
+_ROUNDS = 5
+"""Looks at the ends of programs."""
 
 
 class _Selector(selectors.DefaultSelector):
@@ -71,6 +73,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._outside: list[tuple[concurrent.futures.Future[Any], asyncio.Future[Any]]] = []
         self.jumps = 0
         """The number of times that nothing was left to do."""
+        self._programs: list[asyncio.SubprocessTransport] = []
         self.network: Network | None = None
         self.offline = False
         """True refuses connections to servers of the real world."""
@@ -89,6 +92,20 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def _make_write_pipe_transport(self, *args: Any, **options: Any) -> Any:
         return self._followed(super()._make_write_pipe_transport(*args, **options))  # type: ignore[misc]
+
+    async def subprocess_exec(self, *args: Any, **options: Any) -> Any:
+        transport, protocol = await super().subprocess_exec(*args, **options)
+        self._programs.append(transport)
+        return transport, protocol
+
+    async def drain(self) -> None:
+        """Ends the programs that were started and are still open."""
+        programs, self._programs = self._programs, []
+        for program in programs:
+            program.close()
+        for _ in range(_ROUNDS):
+            self._waits.until = time.monotonic() + _ANSWERED
+            await asyncio.sleep(_ANSWERED)
 
     def _followed(self, transport: Any) -> Any:
         """The transport of a socket or pipe to the outside; what is written there may be answered."""

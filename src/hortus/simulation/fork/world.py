@@ -25,7 +25,7 @@ from hortus.apiserver.authn import UserInfo
 from hortus.apiserver.authn.static_tokens import EVERY_CLUSTER
 from hortus.apiserver.store import MemoryBackend
 from hortus.kube import Access, Client
-from hortus.kube.errors import AlreadyExists, ConnectionFailed, KubeError
+from hortus.kube.errors import AlreadyExists, ConnectionFailed, KubeError, ServiceUnavailable
 from hortus.kube.kubeconfig import KubeconfigError, Trust, from_untrusted, through_proxy
 from hortus.kube.objects import Object
 from hortus.kube.selectors import LabelSelector
@@ -47,6 +47,8 @@ from hortus.simulation.settings import GardenSettings
 
 _SERVER: Final = re.compile(rb"server:\s*[\"']?(https?://[^\s\"']+)")
 _SECRETS: Final = "root/core/secrets"
+_SERVED_WITHOUT: Final = ("admissionregistration.k8s.io/", "rbac.authorization.k8s.io/")
+"""Kinds that the server itself reads with requests for others: what may not be listed of them counts as absent."""
 _LOGICAL: Final = f"{LOGICAL_CLUSTERS.group}/{LOGICAL_CLUSTERS.plural}"
 _BASE: Final = "http://fork"
 _UNLIMITED: Final = ServerLimits(
@@ -97,15 +99,19 @@ class Fork:
         live.add("root", LiveCluster(through_proxy(settings.management)))
         if settings.garden is not None:
             live.add(GARDEN, LiveCluster(through_proxy(settings.garden)))
-        await fork._serve()
+        await fork._open()
         try:
-            await fork._begin()
+            try:
+                await fork._serve()
+                await fork._begin()
+            except ServiceUnavailable as error:
+                raise LiveReadFailed(f"the management cluster cannot be planned for: {error.message}") from None
             yield fork
         finally:
             loop.network = None
             await fork.server.stop()
 
-    async def _serve(self) -> None:
+    async def _open(self) -> None:
         simulation, clock = self.settings.simulation, self.clock
         admission = ShootAdmission(GARDEN, simulation, clock)
         everybody = UserInfo("hortus-plan", groups=("system:masters",))
@@ -120,9 +126,12 @@ class Fork:
         issuer, faults = ClusterIssuer(server.clusters), Faults(simulation.faults)
         kubeconfigs = Kubeconfigs(issuer, _allowed, faults, simulation, clock)
         server.extend(GARDEN, definitions(kubeconfigs.handlers()))
+        self.store.fill = self._fill
+
+    async def _serve(self) -> None:
+        server = self.server
         hibernation = Hibernation(server, GARDEN, self.counts)
         server.intercept(hibernation)
-        self.store.fill = self._fill
         await server.start()
         await self._ensure_cluster(GARDEN)
         await hibernation.start()
@@ -155,7 +164,12 @@ class Fork:
             kind = registry.by_suffix(cluster, suffix)
         if kind is None or "list" not in kind.definition.verbs:
             return None
-        found = await self.live.list(cluster, kind.resource)
+        try:
+            found = await self.live.list(cluster, kind.resource)
+        except LiveReadFailed:
+            if suffix.startswith(_SERVED_WITHOUT) and not self.live.is_silent(cluster):
+                return None
+            raise
         return Filling(kind, found.objects)
 
     @property

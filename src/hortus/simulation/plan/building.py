@@ -94,12 +94,18 @@ def change_of(found: StateChange) -> ObjectChange | None:
         group=found.suffix.partition("/")[0].replace("core", ""),
         kind=kind,
         namespace=found.namespace,
-        name=found.name,
+        name=name_of(found),
         action=action,
         fields=tuple(FieldChange(*one) for one in fields),
         rolls=kind in _WORKLOADS and any(one.path.startswith("spec.template.") for one in fields),
         data=action in ("Deleted", "Replaced") and kind in _WITH_DATA,
     )
+
+
+def name_of(found: StateChange) -> str:
+    """The name of the object; with * in place of what the server chose."""
+    prefix = found.either["metadata"].get("generateName") or ""
+    return f"{prefix}*" if prefix and found.name.startswith(prefix) else found.name
 
 
 def _action(found: StateChange) -> Action:

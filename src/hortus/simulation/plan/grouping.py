@@ -17,6 +17,7 @@ from hortus.simulation.plan.model import ClusterGroup, ClusterPlan, FieldChange,
 OWN: Final = "CLUSTER"
 _LABELS: Final = ("kyma-project.io/runtime-id", "kyma-project.io/shoot-name", "operator.kyma-project.io/kyma-name")
 _RANDOM: Final = re.compile(r"(?<![0-9a-zA-Z])(?=[0-9a-f]*\d)[0-9a-f]{5,}(?![0-9a-zA-Z])")
+_IDENTITY: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _ADDRESS: Final = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b")
 
@@ -98,7 +99,7 @@ def _open(change: ObjectChange, own: re.Pattern[str]) -> ObjectChange:
     """The change with everything left open in which equal clusters differ."""
 
     def text(value: str) -> str:
-        return _RANDOM.sub("*", _ADDRESS.sub("*", _TIME.sub("*", own.sub(OWN, value))))
+        return str(opened_text(own.sub(OWN, value)))
 
     def opened(value: Any) -> Any:
         if isinstance(value, str):
@@ -118,6 +119,14 @@ def _open(change: ObjectChange, own: re.Pattern[str]) -> ObjectChange:
         rolls=change.rolls,
         data=change.data,
     )
+
+
+def opened_text(value: Any) -> Any:
+    """A text without its times, addresses, and random or computed parts; any other value as it is."""
+    if isinstance(value, str):
+        for pattern in (_TIME, _ADDRESS, _IDENTITY, _RANDOM):
+            value = pattern.sub("*", value)
+    return value
 
 
 def _hashable(change: ObjectChange) -> ObjectChange:

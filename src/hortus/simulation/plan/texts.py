@@ -16,6 +16,8 @@ _NAMES: Final = 6
 _FIELDS: Final = 6
 """Fields of an object that are shown; JSON has all of them."""
 _VALUE: Final = 60
+_CONTEXT: Final = 12
+"""Characters before the first that differs."""
 
 
 def duration(seconds: float) -> str:
@@ -108,9 +110,20 @@ def field_lines(fields: Sequence[FieldChange]) -> Iterator[str]:
     """The fields in the order in which people look: the spec before metadata, and the status last."""
     ordered = sorted(fields, key=lambda one: (one.path.startswith("status"), one.path.startswith("metadata"), one.path))
     for one in ordered[:_FIELDS]:
-        yield f"{one.path}: {value(one.before)} -> {value(one.after)}"
+        yield f"{one.path}: {' -> '.join(values(one.before, one.after))}"
     if len(ordered) > _FIELDS:
         yield f"... {amount(len(ordered) - _FIELDS, 'more field')}"
+
+
+def values(before: Any, after: Any) -> tuple[str, str]:
+    """Both values, cut where they are long: where texts begin alike, from there on."""
+    alike = 0
+    if isinstance(before, str) and isinstance(after, str) and max(len(before), len(after)) > _VALUE:
+        differing = (number for number, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1])
+        alike = max(next(differing, min(len(before), len(after))) - _CONTEXT, 0)
+    if not alike:
+        return value(before), value(after)
+    return f"…{value(before[alike:])}", f"…{value(after[alike:])}"
 
 
 def value(found: Any) -> str:
