@@ -45,9 +45,9 @@ def plan_flags(connections: Connections, config: Path | None, garden: str) -> Ma
     closed = [f"--{name}={_closed(name)}" for name in sorted(known) if name.endswith(tuple(_SERVERS))]
     closed += [f"--{name}={value}" for name, value in _WITHOUT_WORLD.items() if name in known]
     place = "garden.kubeconfig" if garden else ""
-    project = [f"--gardener-project-name={garden.removeprefix('garden-')}"] if garden else []
+    project = [f"--gardener-project-name={garden.removeprefix('garden-')}"] if garden and config is None else []
     try:
-        return flags.parse([*project, *arguments, *closed, f"--gardener-kubeconfig-path={place}"])
+        return FlagValues(flags, [*project, *arguments, *closed, f"--gardener-kubeconfig-path={place}"], {}).load()
     except FlagError as error:
         raise CommandError(f"the flags of the controllers: {error}; give --config FILE") from None
 

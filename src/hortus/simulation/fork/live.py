@@ -120,6 +120,11 @@ class LiveClusters:
     def __contains__(self, name: object) -> bool:
         return name in self._known
 
+    def access(self, name: str) -> Access | None:
+        """The access of a known cluster."""
+        known = self._known.get(name)
+        return None if known is None else known.access
+
     def is_silent(self, name: str) -> bool:
         """True for a cluster that did not answer at all."""
         reading = self._open.get(name)

@@ -42,7 +42,7 @@ from hortus.simulation.garden.definitions import definitions
 from hortus.simulation.garden.hibernation import Hibernation
 from hortus.simulation.garden.issuing import ClusterIssuer
 from hortus.simulation.garden.kinds import LOGICAL_CLUSTERS, SHOOTS
-from hortus.simulation.garden.kubeconfigs import Kubeconfigs
+from hortus.simulation.garden.kubeconfigs import Issued, Kubeconfigs
 from hortus.simulation.settings import GardenSettings
 
 _SERVER: Final = re.compile(rb"server:\s*[\"']?(https?://[^\s\"']+)")
@@ -123,7 +123,7 @@ class Fork:
             clock=clock,
         )
         admission.read_from(server.context.storage)
-        issuer, faults = ClusterIssuer(server.clusters), Faults(simulation.faults)
+        issuer, faults = _LiveIssuer(ClusterIssuer(server.clusters), self), Faults(simulation.faults)
         kubeconfigs = Kubeconfigs(issuer, _allowed, faults, simulation, clock)
         server.extend(GARDEN, definitions(kubeconfigs.handlers()))
         self.store.fill = self._fill
@@ -259,6 +259,19 @@ class Fork:
 
     def client(self, cluster: str = "root", **options: Any) -> Client:
         return Client(self.access(cluster), **options)
+
+
+class _LiveIssuer:
+    """Issues kubeconfigs with the authority of the live cluster: what follows from it is no change."""
+
+    def __init__(self, inner: ClusterIssuer, fork: Fork) -> None:
+        self._inner = inner
+        self._fork = fork
+
+    async def issue(self, cluster: str, *, username: str, group: str, seconds: int) -> Issued:
+        issued = await self._inner.issue(cluster, username=username, group=group, seconds=seconds)
+        known = self._fork.live.access(cluster) or self._fork.settings.management
+        return issued._replace(authority=known.ca) if known.ca else issued
 
 
 def _without_credentials(access: Access) -> Access:
