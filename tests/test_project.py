@@ -94,11 +94,13 @@ _OWN_TIME = (
     "kube/clock.py",
     "render/gotemplate/",
     "schema/rules.py",
+    "simulation/fork/time.py",
     "terminal/",
     "testing/",
 )
 """The parts that ask the machine for the time: programs that people watch, limits on the CPU time of a template or a
-CEL expression, the API server's connections, watches, durations of requests and shares of its loop, and the clock."""
+CEL expression, the API server's connections, watches, durations of requests and shares of its loop, the clock, and the
+loop of virtual time, which waits for the machine where it waits for the world outside."""
 _READS_TIME = re.compile(
     r"time\.(time|monotonic|perf_counter|process_time|thread_time)(_ns)?|(datetime\.){1,2}(now|utcnow|today)"
     r"|.*loop(\(\))?\.time"

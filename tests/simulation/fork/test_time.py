@@ -88,7 +88,7 @@ def test_time_stands_still_for_answers_from_outside_which_come_in_the_order_of_t
     async def work() -> None:
         loop.call_later(1.0, order.append, "timer")
         await asyncio.gather(ask(first()), ask(second()))
-        await asyncio.sleep(2.0)
+        await VirtualClock(loop, began=0.0).sleep(2.0)
 
     try:
         loop.run_until_complete(work())
