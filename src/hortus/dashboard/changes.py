@@ -22,7 +22,7 @@ _PEOPLE: Final = ("kubectl", "hortus-cli", "hortus-dashboard", "k9s", "Mozilla")
 """Beginnings of the managers by which people work; all others are controllers and pipelines."""
 
 
-class FieldChange(NamedTuple):
+class ManagedChange(NamedTuple):
     """The latest change of one object by one manager."""
 
     at: str
@@ -37,7 +37,7 @@ class FieldChange(NamedTuple):
 class ObjectChanges(NamedTuple):
     """The changes of one object."""
 
-    changes: tuple[FieldChange, ...]
+    changes: tuple[ManagedChange, ...]
 
 
 class ChangesPage(FleetPage):
@@ -78,7 +78,7 @@ class ChangesPage(FleetPage):
         )
 
 
-def _row(change: FieldChange, pages: Mapping[str, str]) -> list[Cell]:
+def _row(change: ManagedChange, pages: Mapping[str, str]) -> list[Cell]:
     name = f"{change.namespace}/{change.name}" if change.namespace else change.name
     what = f"{change.operation} {change.subresource}" if change.subresource else change.operation
     shown: Cell = f"{change.kind} {name}"
@@ -93,5 +93,5 @@ def _changes_of(resource: Resource, obj: Object) -> ObjectChanges:
     for entry in obj["metadata"].get("managedFields") or ():
         at, manager = str(entry.get("time") or ""), str(entry.get("manager") or "")
         words = (str(entry.get("operation") or ""), str(entry.get("subresource") or ""))
-        found.append(FieldChange(at, resource.kind, key.namespace, key.name, manager, *words))
+        found.append(ManagedChange(at, resource.kind, key.namespace, key.name, manager, *words))
     return ObjectChanges(tuple(found))

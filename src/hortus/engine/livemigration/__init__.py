@@ -33,7 +33,7 @@ from hortus.engine.livemigration.phases import (
     WITHOUT_HA,
     MigrationPhase,
 )
-from hortus.engine.livemigration.preflight import Problem, problems
+from hortus.engine.livemigration.preflight import PreflightProblem, problems
 from hortus.engine.livemigration.state import (
     Backends,
     EtcdMember,
@@ -72,7 +72,7 @@ __all__ = [
     "MovingSeed",
     "MovingShoot",
     "Observation",
-    "Problem",
+    "PreflightProblem",
     "RecordedMember",
     "RegionConfig",
     "ServerState",

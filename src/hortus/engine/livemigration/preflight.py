@@ -16,7 +16,7 @@ DATABASE_LIMIT: Final = 8 * 1024**3
 """Bytes: etcd's own advice for the largest database."""
 
 
-class Problem(msgspec.Struct, frozen=True):
+class PreflightProblem(msgspec.Struct, frozen=True):
     """A reason not to begin."""
 
     reason: str
@@ -25,64 +25,74 @@ class Problem(msgspec.Struct, frozen=True):
     """With the fix."""
 
 
-def problems(seen: Observation, *, allows_single: bool = False) -> list[Problem]:
+def problems(seen: Observation, *, allows_single: bool = False) -> list[PreflightProblem]:
     """Everything that speaks against the first step."""
     return [*_members(seen), *_plan(seen), *_count(seen, allows_single), *_sites(seen)]
 
 
-def _members(seen: Observation) -> Iterator[Problem]:
+def _members(seen: Observation) -> Iterator[PreflightProblem]:
     if not seen.members:
-        yield Problem("NoMembers", "etcd at the source does not answer: check that the control plane runs")
+        yield PreflightProblem("NoMembers", "etcd at the source does not answer: check that the control plane runs")
         return
     if down := [one.title for one in seen.members if not one.is_healthy]:
-        yield Problem("MembersUnhealthy", f"etcd members do not answer: {', '.join(down)}; repair them first")
+        yield PreflightProblem("MembersUnhealthy", f"etcd members do not answer: {', '.join(down)}; repair them first")
     if learners := [one.title for one in seen.learners]:
-        yield Problem("LearnerPresent", f"etcd has a learner, {learners[0]}: remove or promote it first")
+        yield PreflightProblem("LearnerPresent", f"etcd has a learner, {learners[0]}: remove or promote it first")
     if alarmed := [f"{one.title}: {', '.join(one.alarms)}" for one in seen.members if one.alarms]:
-        yield Problem("EtcdAlarm", f"etcd has raised alarms ({'; '.join(alarmed)}): free space and disarm them first")
+        yield PreflightProblem(
+            "EtcdAlarm", f"etcd has raised alarms ({'; '.join(alarmed)}): free space and disarm them first"
+        )
     if len(minors := {_minor(one) for one in seen.members if one.version}) > 1:
-        yield Problem("VersionsDiffer", f"members run different minor versions: {', '.join(sorted(minors))}")
+        yield PreflightProblem("VersionsDiffer", f"members run different minor versions: {', '.join(sorted(minors))}")
     for name, number in Counter(one.name for one in seen.members).items():
         if number > 1:
-            yield Problem("EqualNames", f"{number} members are named {name}: etcd cannot start with such a list")
+            yield PreflightProblem(
+                "EqualNames", f"{number} members are named {name}: etcd cannot start with such a list"
+            )
     if (largest := max(one.db_size for one in seen.members)) > DATABASE_LIMIT:
-        yield Problem("DatabaseTooLarge", f"the database has {largest // 1024**2} MiB: compact and defragment it first")
+        yield PreflightProblem(
+            "DatabaseTooLarge", f"the database has {largest // 1024**2} MiB: compact and defragment it first"
+        )
 
 
-def _plan(seen: Observation) -> Iterator[Problem]:
+def _plan(seen: Observation) -> Iterator[PreflightProblem]:
     names, urls = {one.name for one in seen.members}, {url for one in seen.members for url in one.peer_urls}
     planned = seen.destination.members
     if clash := sorted(names & {one.name for one in planned}):
-        yield Problem(
+        yield PreflightProblem(
             "EqualNames",
             f"members of the destination would be named like those of the source ({', '.join(clash)}): give them a "
             "prefix of their own",
         )
     if clash := sorted(urls & {one.peer_url for one in planned}):
-        yield Problem("EqualPeerURLs", f"peer URLs of the destination are in use already: {', '.join(clash)}")
+        yield PreflightProblem("EqualPeerURLs", f"peer URLs of the destination are in use already: {', '.join(clash)}")
     if stale := [one.name for one in planned if one.has_data or one.is_running]:
-        yield Problem("StaleData", f"the destination has data of former members: {', '.join(stale)}; delete it first")
+        yield PreflightProblem(
+            "StaleData", f"the destination has data of former members: {', '.join(stale)}; delete it first"
+        )
 
 
-def _count(seen: Observation, allows_single: bool) -> Iterator[Problem]:
+def _count(seen: Observation, allows_single: bool) -> Iterator[PreflightProblem]:
     number = len(seen.voters)
     if number == 1 and not allows_single:
-        yield Problem("NoHighAvailability", "etcd has one member: configure high availability for the control plane")
+        yield PreflightProblem(
+            "NoHighAvailability", "etcd has one member: configure high availability for the control plane"
+        )
     elif number and number % 2 == 0:
-        yield Problem("EvenMembers", f"etcd has {number} voters: a member is missing; repair it first")
+        yield PreflightProblem("EvenMembers", f"etcd has {number} voters: a member is missing; repair it first")
     if number > len(seen.destination.members):
-        yield Problem(
+        yield PreflightProblem(
             "TooFewMembers", f"etcd has {number} members, and the destination offers {len(seen.destination.members)}"
         )
 
 
-def _sites(seen: Observation) -> Iterator[Problem]:
+def _sites(seen: Observation) -> Iterator[PreflightProblem]:
     if not seen.destination.is_reachable:
-        yield Problem("DestinationUnreachable", "the destination does not answer: check its agent")
+        yield PreflightProblem("DestinationUnreachable", "the destination does not answer: check its agent")
     if seen.source.servers != ServerState.READY:
-        yield Problem("ServersNotReady", "the API servers of the source are not ready")
+        yield PreflightProblem("ServersNotReady", "the API servers of the source are not ready")
     if seen.latency > LATENCY_LIMIT:
-        yield Problem(
+        yield PreflightProblem(
             "TooDistant",
             f"a round trip between the sites takes {seen.latency * 1000:.0f} ms, and API servers need less than "
             f"{LATENCY_LIMIT * 1000:.0f} ms to become ready",

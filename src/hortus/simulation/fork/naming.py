@@ -20,7 +20,7 @@ NOWHERE: Final = "https://plan.invalid"
 _PREFIX: Final = "/clusters/"
 
 
-class ClusterNames:
+class ForkNames:
     def __init__(self, management: str, garden: str) -> None:
         """`management` and `garden` are the servers of both; `garden` is empty where there is none."""
         self._origins = {str(URL(management).origin()), NOWHERE}

@@ -33,7 +33,7 @@ from hortus.kube.tokens import claims_of
 from hortus.simulation.faults import Faults
 from hortus.simulation.fork.counting import RequestCounts
 from hortus.simulation.fork.live import LiveCluster, LiveClusters, LiveReadFailed
-from hortus.simulation.fork.naming import GARDEN, NOWHERE, ClusterNames
+from hortus.simulation.fork.naming import GARDEN, NOWHERE, ForkNames
 from hortus.simulation.fork.pipes import MemoryConnector
 from hortus.simulation.fork.store import UNREAD, Filling, ReadThrough
 from hortus.simulation.fork.time import VirtualClock, VirtualLoop
@@ -82,7 +82,7 @@ class Fork:
         self.counts = RequestCounts()
         self._token = secrets.token_urlsafe(24)
         garden = settings.garden.server if settings.garden is not None else ""
-        self.names = ClusterNames(settings.management.server, garden)
+        self.names = ForkNames(settings.management.server, garden)
         self.server: ApiServer
         self._made: set[str] = set()
         self._kubeconfigs: dict[str, bytes] | None = None

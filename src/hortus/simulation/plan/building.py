@@ -23,7 +23,7 @@ from hortus.simulation.plan.model import (
     FieldChange,
     ObjectChange,
     Ongoing,
-    Problem,
+    PlannedProblem,
     StagePlan,
     UnknownPart,
 )
@@ -122,13 +122,13 @@ def is_reported(found: StateChange) -> bool:
     return found.suffix not in _SERVER_KINDS
 
 
-def problems(views: Iterable[FleetView[Any]], before: ForkSnapshot, after: ForkSnapshot) -> tuple[Problem, ...]:
+def problems(views: Iterable[FleetView[Any]], before: ForkSnapshot, after: ForkSnapshot) -> tuple[PlannedProblem, ...]:
     """The rows that need somebody after, and did not before or were another problem."""
     views = list(views)
     known = {_identity(row) for row in _rows(views, before)}
     found = [row for row in _rows(views, after) if _identity(row) not in known]
     return tuple(
-        Problem(
+        PlannedProblem(
             kind=row.kind,
             namespace=row.namespace,
             name=row.name,

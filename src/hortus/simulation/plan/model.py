@@ -34,7 +34,7 @@ class ObjectChange(msgspec.Struct, frozen=True, kw_only=True):
     """True for a deletion that takes data along, or a whole cluster."""
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
+class PlannedProblem(msgspec.Struct, frozen=True, kw_only=True):
     """Something that needs somebody at the end of the plan, and did not before."""
 
     kind: str
@@ -143,7 +143,7 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
     shared: tuple[ObjectChange, ...]
     """Changes that are about no one cluster."""
     stages: tuple[StagePlan, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[PlannedProblem, ...] = ()
     ongoing: tuple[Ongoing, ...] = ()
     unknown: tuple[UnknownPart, ...] = ()
     clusters: tuple[ClusterPlan, ...] = ()
