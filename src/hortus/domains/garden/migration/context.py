@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from hortus.domains.garden.kinds.common import GardenCondition, with_condition
+from hortus.domains.garden.kinds.common import GardenCondition, GardenOperation, with_condition
 from hortus.domains.garden.kinds.migratedshoot import LiveMigrationStatus, MigratedShoot
 from hortus.engine import ReconcileContext
 from hortus.engine.livemigration import (
@@ -117,20 +117,16 @@ class MigrationContext(ReconcileContext[MigratedShoot]):
         self._draft(msgspec.structs.replace(self._live(), conditions=tuple(conditions)))
 
     def _operation(self, state: str, progress: int, description: str) -> None:
-        last = self.object.status.last_operation
-        shown_ = self._shown("", description)
-        if last is not None and (last.type, last.state, last.progress, last.description) == (
-            OPERATION,
-            state,
-            progress,
-            shown_,
-        ):
+        drafted = self.drafted("lastOperation")
+        last = msgspec.convert(drafted, GardenOperation) if drafted else GardenOperation()
+        text = self._shown("", description)
+        if (last.type, last.state, last.progress, last.description) == (OPERATION, state, progress, text):
             return
         made = {
             "type": OPERATION,
             "state": state,
             "progress": progress,
-            "description": shown_,
+            "description": text,
             "lastUpdateTime": format_time(self.now),
         }
         self.set_status("lastOperation", made)

@@ -132,10 +132,11 @@ class LiveMigrationCoordinator(KindController[MigrationContext]):
 
         async def report(decision: MoveDecision, seen: Observation) -> None:
             is_new = context.report_members(seen) or context.phase() != decision.phase
+            if not is_new:
+                return  # a step that is refused again and again must not change the report each time
             if not isinstance(decision.step, steps.Moved):
                 context.report_phase(decision.phase, *_words(decision.step, aborts=context.aborts))
-            if is_new:
-                await context.checkpoint()
+            await context.checkpoint()
 
         try:
             decision = await walk(
