@@ -11,7 +11,7 @@ import contextlib
 import socket
 import ssl
 import weakref
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -29,6 +29,8 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _CERTIFICATE: Final = "tls.crt"
+_TURNS: Final = 10
+"""Turns of the loop until it has closed a connection whose end it reads; asyncio needs four."""
 _LARGEST: Final = 8 << 20
 """Bytes of a request, which holds two objects at most; the API server stores none above 3 MiB."""
 
@@ -131,11 +133,21 @@ async def _end(runner: web.AppRunner, listening: _Listening | None) -> None:
     for transport in transports:
         transport.abort()
     await asyncio.sleep(0)  # the turn of the loop in which they are closed
-    for accepted in list(listening.accepted if listening is not None else ()):
-        while accepted.fileno() >= 0:
-            with contextlib.suppress(OSError):
-                accepted.shutdown(socket.SHUT_RDWR)
-            await asyncio.sleep(0)  # the loop reads the end, and closes it
+    if listening is not None:
+        await _end_handshakes(list(listening.accepted))
+
+
+async def _end_handshakes(accepted: Sequence[socket.socket]) -> None:
+    """Let the loop close connections that it knows alone, and close those that nobody took over."""
+    for one in accepted:
+        with contextlib.suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
+    for _ in range(_TURNS):
+        if all(one.fileno() < 0 for one in accepted):
+            return
+        await asyncio.sleep(0)
+    for one in accepted:
+        one.close()
 
 
 class MountedCertificate:
