@@ -132,6 +132,7 @@ class SinkDelivery:
             payload=b"".join(batch.payloads),
             digest=batch.after.digest,
             time=batch.time / 1e9,
+            numbers=_numbers(batch) if batch.end - batch.first != batch.lines else (),
         )
 
     async def _send(self, batch: SinkBatch) -> None:
@@ -193,6 +194,12 @@ class SinkDelivery:
         where = f"segment {gap.segment}, offset {gap.offset}: {gap.reason}"
         text = f"found on the way to sink {self.name}: {where}"
         self._listener.report(SpoolReport(reason=ReportReason.ALTERED, message=text, first=gap.first, end=gap.end))
+
+
+def _numbers(batch: SpoolBatch) -> tuple[int, ...]:
+    """Sequence number of each line; they jump where lines were lost."""
+    frames = zip(batch.firsts, batch.payloads, strict=True)
+    return tuple(number for first, payload in frames for number in range(first, first + payload.count(b"\n")))
 
 
 def _append(path: Path, content: bytes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 
@@ -35,17 +35,30 @@ class SinkBatch(NamedTuple):
     """Digest of the chain behind the last line: a place that a verification can be compared with."""
     time: float
     """Seconds since the Unix epoch at which the first line was received."""
+    numbers: tuple[int, ...] = ()
+    """Sequence number of each line, where some between them are missing; else empty."""
+
+    @property
+    def sequence(self) -> Sequence[int]:
+        """Sequence number of each line."""
+        return self.numbers or range(self.first, self.first + self.lines)
 
     def split(self) -> list[bytes]:
         """The lines without their ends."""
         return self.payload[:-1].split(b"\n")
 
     def halves(self) -> Iterator[SinkBatch]:
-        lines = self.split()
+        lines, sequence = self.split(), self.sequence
         middle = len(lines) // 2
-        for part, first in ((lines[:middle], self.first), (lines[middle:], self.first + middle)):
-            payload = b"\n".join(part) + b"\n"
-            yield self._replace(first=first, end=first + len(part), lines=len(part), payload=payload)
+        for half in (slice(middle), slice(middle, None)):
+            part, numbers = lines[half], sequence[half]
+            yield self._replace(
+                first=numbers[0],
+                end=numbers[-1] + 1,
+                lines=len(part),
+                payload=b"\n".join(part) + b"\n",
+                numbers=tuple(numbers) if self.numbers else (),
+            )
 
 
 class AuditSink(Protocol):
