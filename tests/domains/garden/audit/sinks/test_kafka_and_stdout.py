@@ -123,7 +123,9 @@ def test_without_its_library_the_sink_is_refused_at_the_start(monkeypatch: pytes
 
 
 def test_a_sink_has_one_kind() -> None:
-    with pytest.raises(BufferSettingsError, match="exactly one of file, http, s3, splunk, loki, syslog, kafka, stdout"):
+    with pytest.raises(
+        BufferSettingsError, match="exactly one of file, http, s3, splunk, loki, elasticsearch, syslog, kafka, stdout"
+    ):
         _ = SinkPart(name="none").kind
 
 

@@ -147,6 +147,8 @@ class SinkDelivery:
                 if error.too_large and batch.lines > 1:
                     return await self._halved(batch)
                 if (error.refused or error.too_large) and failures >= _REFUSALS:
+                    if error.refused_lines:
+                        return await self._without(batch, error)
                     if batch.lines > 1:
                         return await self._halved(batch)
                     return await self._set_aside(batch, error)
@@ -166,6 +168,11 @@ class SinkDelivery:
     async def _halved(self, batch: SinkBatch) -> None:
         for half in batch.halves():
             await self._send(half)
+
+    async def _without(self, batch: SinkBatch, error: SinkError) -> None:
+        """Sets the refused lines aside; the sink has the others."""
+        for index in error.refused_lines:
+            await self._set_aside(batch.part(slice(index, index + 1)), error)
 
     async def _set_aside(self, batch: SinkBatch, error: SinkError) -> None:
         path = self._spool.folder / f"refused-{self.name}.ndjson"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import ssl
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from hortus.domains.garden.audit.buffer.settings import ClientTlsPart, SinkPart, size
+from hortus.domains.garden.audit.buffer.settings import ClientTlsPart, ElasticsearchPart, SinkPart, size
 from hortus.domains.garden.audit.buffer.sinks import AuditSink
 from hortus.domains.garden.audit.buffer.sinks.calling import SinkCaller
 from hortus.kube.clock import Clock
@@ -88,6 +89,15 @@ def _loki(part: SinkPart, clock: Clock) -> AuditSink:
     return LokiSink(given.url, caller, labels=given.labels, tenant=given.tenant, headers=_secrets(given.header_files))
 
 
+def _elasticsearch(part: SinkPart, clock: Clock) -> AuditSink:
+    from hortus.domains.garden.audit.buffer.sinks.elasticsearch import ElasticsearchSink
+
+    assert part.elasticsearch is not None
+    given = part.elasticsearch
+    caller = _caller(given.tls, given.url, given.timeout)
+    return ElasticsearchSink(given.url, given.index, caller, authorization=_authorization(given))
+
+
 def _syslog(part: SinkPart, clock: Clock) -> AuditSink:
     from hortus.domains.garden.audit.buffer.sinks.syslog import SyslogSink
 
@@ -116,6 +126,7 @@ _MAKERS: Mapping[str, Callable[[SinkPart, Clock], AuditSink]] = {
     "s3": _s3,
     "splunk": _splunk,
     "loki": _loki,
+    "elasticsearch": _elasticsearch,
     "syslog": _syslog,
     "kafka": _kafka,
 }
@@ -135,6 +146,15 @@ def context_of(part: ClientTlsPart, url: str) -> ssl.SSLContext | None:
         certificate=part.certificate_file.read_bytes() if part.certificate_file is not None else b"",
         key=_secret(part.key_file) if part.key_file is not None else None,
     )
+
+
+def _authorization(part: ElasticsearchPart) -> Secret | None:
+    if part.api_key_file is not None:
+        return Secret(f"ApiKey {_secret(part.api_key_file).reveal()}")
+    if part.username_file is None or part.password_file is None:
+        return None
+    user = f"{part.username_file.read_text().strip()}:{_secret(part.password_file).reveal()}"
+    return Secret(f"Basic {base64.b64encode(user.encode()).decode()}")
 
 
 def _secret(path: Path) -> Secret:

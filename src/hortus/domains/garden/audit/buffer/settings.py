@@ -125,6 +125,27 @@ class LokiPart(_Part, frozen=True):
     timeout: float = 30.0
 
 
+class ElasticsearchPart(_Part, frozen=True):
+    url: str
+    index: str
+    """An index, an alias or a data stream."""
+    username_file: Path | None = None
+    password_file: Path | None = None
+    api_key_file: Path | None = None
+    """A file with the key as the cluster shows it encoded, in base64."""
+    tls: ClientTlsPart = ClientTlsPart()
+    timeout: float = 60.0
+
+    def check(self, place: str) -> None:
+        """Raises BufferSettingsError."""
+        if not self.index:
+            raise BufferSettingsError(f"{place}.index: the name of an index or data stream is required")
+        if (self.username_file is None) != (self.password_file is None):
+            raise BufferSettingsError(f"{place}: usernameFile and passwordFile are needed together")
+        if self.username_file is not None and self.api_key_file is not None:
+            raise BufferSettingsError(f"{place}: usernameFile and apiKeyFile exclude each other")
+
+
 class SyslogPart(_Part, frozen=True):
     host: str
     port: int = 6514
@@ -166,13 +187,14 @@ class SinkPart(_Part, frozen=True):
     s3: S3Part | None = None
     splunk: SplunkPart | None = None
     loki: LokiPart | None = None
+    elasticsearch: ElasticsearchPart | None = None
     syslog: SyslogPart | None = None
     kafka: KafkaPart | None = None
 
     @property
     def kind(self) -> str:
         """The name of its kind. Raises BufferSettingsError where it has none, or two."""
-        names = ("file", "http", "s3", "splunk", "loki", "syslog", "kafka", "stdout")
+        names = ("file", "http", "s3", "splunk", "loki", "elasticsearch", "syslog", "kafka", "stdout")
         kinds = [name for name in names if getattr(self, name) is not None]
         if len(kinds) != 1:
             raise BufferSettingsError(f"sinks: {self.name} must have exactly one of {', '.join(names)}")
@@ -264,6 +286,8 @@ def _check(found: BufferSettings) -> None:
             raise BufferSettingsError(f"sinks: there are two with the name {sink.name}")
         size(sink.batch_bytes, f"sinks: {sink.name}: batchBytes")
         _ = sink.kind
+        if sink.elasticsearch is not None:
+            sink.elasticsearch.check(f"sinks: {sink.name}: elasticsearch")
 
 
 def _path(folder: Path) -> Callable[[type, Any], Any]:

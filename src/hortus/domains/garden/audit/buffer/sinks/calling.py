@@ -57,8 +57,9 @@ class SinkCaller:
         headers: Mapping[str, str],
         *,
         accepted: Callable[[int], bool] = lambda status: 200 <= status < 300,
+        largest: int = _LARGEST_ANSWER,
     ) -> HttpAnswer:
-        """The answer, if its status is accepted. Raises SinkError."""
+        """The answer, if its status is accepted, with its first `largest` bytes. Raises SinkError."""
         if self._session is None:
             # Headers as given: a signature covers them.
             self._session = aiohttp.ClientSession(skip_auto_headers=("Accept-Encoding", "User-Agent"))
@@ -73,7 +74,7 @@ class SinkCaller:
                 allow_redirects=False,
                 timeout=self._timeout,
             ) as answer:
-                answered = HttpAnswer(answer.status, answer.headers, await answer.content.read(_LARGEST_ANSWER))
+                answered = HttpAnswer(answer.status, answer.headers, await _first(answer.content, largest))
         except aiohttp.InvalidURL:
             raise SinkError(f"{_place(url)} is no URL") from None
         except TimeoutError as error:
@@ -90,6 +91,14 @@ async def _parts(body: bytes) -> AsyncIterator[bytes]:
     """The body in parts, so that a large one does not hold up the loop."""
     for start in range(0, len(body), _PART):
         yield body[start : start + _PART]
+
+
+async def _first(content: aiohttp.StreamReader, most: int) -> bytes:
+    """The first bytes of an answer, which arrives in parts."""
+    found = bytearray()
+    while len(found) < most and (part := await content.read(most - len(found))):
+        found += part
+    return bytes(found)
 
 
 def _refusal(url: str, answer: HttpAnswer) -> SinkError:

@@ -10,7 +10,13 @@ class SinkError(Exception):
     """A batch was not confirmed; the message holds no credential."""
 
     def __init__(
-        self, message: str, *, retry_after: float = 0.0, too_large: bool = False, refused: bool = False
+        self,
+        message: str,
+        *,
+        retry_after: float = 0.0,
+        too_large: bool = False,
+        refused: bool = False,
+        refused_lines: tuple[int, ...] = (),
     ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
@@ -19,6 +25,8 @@ class SinkError(Exception):
         """True where a smaller batch may be accepted."""
         self.refused = refused
         """True where the same batch will be refused again."""
+        self.refused_lines = refused_lines
+        """The lines of the batch that were refused, by index, where the sink has confirmed all others."""
 
 
 class SinkBatch(NamedTuple):
@@ -48,17 +56,20 @@ class SinkBatch(NamedTuple):
         return self.payload[:-1].split(b"\n")
 
     def halves(self) -> Iterator[SinkBatch]:
-        lines, sequence = self.split(), self.sequence
-        middle = len(lines) // 2
-        for half in (slice(middle), slice(middle, None)):
-            part, numbers = lines[half], sequence[half]
-            yield self._replace(
-                first=numbers[0],
-                end=numbers[-1] + 1,
-                lines=len(part),
-                payload=b"\n".join(part) + b"\n",
-                numbers=tuple(numbers) if self.numbers else (),
-            )
+        middle = self.lines // 2
+        yield self.part(slice(middle))
+        yield self.part(slice(middle, None))
+
+    def part(self, which: slice) -> SinkBatch:
+        """Some lines that follow on each other, at least one."""
+        lines, numbers = self.split()[which], self.sequence[which]
+        return self._replace(
+            first=numbers[0],
+            end=numbers[-1] + 1,
+            lines=len(lines),
+            payload=b"\n".join(lines) + b"\n",
+            numbers=tuple(numbers) if self.numbers else (),
+        )
 
 
 class AuditSink(Protocol):
