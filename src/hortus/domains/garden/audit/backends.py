@@ -16,6 +16,7 @@ from hortus.domains.garden.audit.plan import (
     BUFFER_SIZE,
     AuditBackends,
     CustomBackend,
+    ElasticsearchBackend,
     ForwardingBackend,
     HttpBackend,
     KafkaBackend,
@@ -31,6 +32,7 @@ from hortus.schema.problems import invalid, required, type_invalid
 _SIZE: Final = re.compile(r"[1-9][0-9]*([KMG]B?)?", re.IGNORECASE)
 _TIME: Final = re.compile(r"[1-9][0-9]*[smhd]?")
 _WORD: Final = re.compile(r"[a-zA-Z0-9._-]+")
+_INDEX: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,254}")
 _LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 MECHANISMS: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
 
@@ -47,6 +49,7 @@ class _WrittenBackends(_Fields):
     custom_forwarding: Any = None
     http: Any = None
     loki: Any = None
+    elasticsearch: Any = None
     kafka: Any = None
 
 
@@ -96,6 +99,10 @@ class _WrittenLoki(_WrittenHttp):
     labels: Any = None
 
 
+class _WrittenElasticsearch(_WrittenHttp):
+    index: Any = None
+
+
 class _WrittenKafka(_Buffer):
     brokers: Any = None
     topic: Any = None
@@ -124,6 +131,7 @@ class BackendReader(FieldReader):
             "custom_forwarding": ("customForwarding", self._custom),
             "http": ("http", self._http),
             "loki": ("loki", self._loki),
+            "elasticsearch": ("elasticsearch", self._elasticsearch),
             "kafka": ("kafka", self._kafka),
         }
         given = {name: getattr(written, name) for name in readers}
@@ -201,6 +209,16 @@ class BackendReader(FieldReader):
             tenant=self._word(written.tenant, f"{path}.tenant"),
             labels=labels or LokiBackend().labels,
         )
+
+    def _elasticsearch(self, value: Any, path: str) -> ElasticsearchBackend:
+        written = self.struct(value, _WrittenElasticsearch, path)
+        problem = "must be an index or data stream, such as logs-audit-default"
+        made = ElasticsearchBackend(
+            **self._addressed(written, path),
+            index=self._matching(written.index, f"{path}.index", "", _INDEX, problem),
+        )
+        self._need(path, enabled=made.enabled, index=made.index)
+        return made
 
     def _kafka(self, value: Any, path: str) -> KafkaBackend:
         written = self.struct(value, _WrittenKafka, path)

@@ -62,6 +62,15 @@ KEYS: Final[Mapping[str, SecretKeys]] = {
         copied={"ca": "ca.crt"},
         variables={"AUDIT_LOKI_USERNAME": "username", "AUDIT_LOKI_PASSWORD": "password"},
     ),
+    "elasticsearch": SecretKeys(
+        optional=("username", "password", "api_key", "ca"),
+        copied={"ca": "ca.crt"},
+        variables={
+            "AUDIT_ELASTICSEARCH_USERNAME": "username",
+            "AUDIT_ELASTICSEARCH_PASSWORD": "password",
+            "AUDIT_ELASTICSEARCH_API_KEY": "api_key",
+        },
+    ),
     "kafka": SecretKeys(
         optional=("username", "password", "ca"),
         copied={"ca": "ca.crt"},
@@ -142,6 +151,8 @@ def _copied(found: Mapping[str, Any], keys: SecretKeys) -> dict[str, str]:
         raise _KeyProblem(f"has no {' and no '.join(missing)}")
     if any(key in values for key in _TOGETHER) and not all(values.get(key) for key in _TOGETHER):
         raise _KeyProblem("must have username and password, or neither")
+    if "username" in values and "api_key" in values:
+        raise _KeyProblem("must have username and password, or api_key, not both")
     if not values:
         raise _KeyProblem(f"has none of {', '.join(keys.optional)}")
     made = {keys.copied.get(key, key): value for key, value in values.items()}

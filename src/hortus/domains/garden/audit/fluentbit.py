@@ -17,6 +17,7 @@ from hortus.domains.garden.audit.plan import (
     BUFFER_SIZE,
     STRICT,
     AuditPlan,
+    ElasticsearchBackend,
     ForwardingBackend,
     HttpBackend,
     KafkaBackend,
@@ -77,6 +78,8 @@ def files(
             text = section("OUTPUT", _http(backend, keys))
         elif isinstance(backend, LokiBackend):
             text = section("OUTPUT", _loki(backend, keys))
+        elif isinstance(backend, ElasticsearchBackend):
+            text = section("OUTPUT", _elasticsearch(backend, keys))
         elif isinstance(backend, KafkaBackend):
             text = section("OUTPUT", _kafka(backend, keys))
         else:
@@ -212,6 +215,29 @@ def _loki(backend: LokiBackend, keys: frozenset[str]) -> dict[str, str]:
         found["tenant_id"] = backend.tenant
     if "username" in keys:
         found |= {"http_user": "${AUDIT_LOKI_USERNAME}", "http_passwd": "${AUDIT_LOKI_PASSWORD}"}
+    return found
+
+
+def _elasticsearch(backend: ElasticsearchBackend, keys: frozenset[str]) -> dict[str, str]:
+    found = {
+        **_FOR_EVER,
+        "name": "es",
+        "storage.total_limit_size": backend.buffer_size,
+        **_place(backend.url, "elasticsearch", keys),
+        "index": backend.index,
+        # Types left the API with version 8; an id makes a document that is sent again no second one.
+        "suppress_type_name": "on",
+        "generate_id": "on",
+        "write_operation": "create",
+        # An answer that is cut short counts as a failure: it has an item for each document.
+        "buffer_size": "16M",
+    }
+    if path := urlsplit(backend.url).path.rstrip("/"):
+        found["path"] = path
+    if "api_key" in keys:
+        found["http_api_key"] = "${AUDIT_ELASTICSEARCH_API_KEY}"
+    if "username" in keys:
+        found |= {"http_user": "${AUDIT_ELASTICSEARCH_USERNAME}", "http_passwd": "${AUDIT_ELASTICSEARCH_PASSWORD}"}
     return found
 
 

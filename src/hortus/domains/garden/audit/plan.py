@@ -96,6 +96,14 @@ class LokiBackend(_Buffered, frozen=True):
     secret: str = ""
 
 
+class ElasticsearchBackend(_Buffered, frozen=True):
+    """An index or data stream of Elasticsearch or OpenSearch."""
+
+    url: str = ""
+    index: str = ""
+    secret: str = ""
+
+
 class KafkaBackend(_Buffered, frozen=True):
     """A topic of Kafka."""
 
@@ -117,6 +125,7 @@ class AuditBackends(msgspec.Struct, frozen=True, kw_only=True):
     custom_forwarding: CustomBackend | None = None
     http: HttpBackend | None = None
     loki: LokiBackend | None = None
+    elasticsearch: ElasticsearchBackend | None = None
     kafka: KafkaBackend | None = None
 
     def enabled(self) -> Iterator[tuple[str, Any]]:

@@ -11,6 +11,7 @@ from hortus.domains.garden.audit.plan import (
     CUSTOM,
     FORWARDING,
     AuditPlan,
+    ElasticsearchBackend,
     HttpBackend,
     KafkaBackend,
     LogBackend,
@@ -81,6 +82,8 @@ def _sink(backend: object, cluster: str, keys: frozenset[str]) -> Object:
         return {"http": {"url": backend.url, **_headers("http", keys), **_tls("http", keys)}}
     if isinstance(backend, LokiBackend):
         return {"loki": _loki(backend, cluster, keys)}
+    if isinstance(backend, ElasticsearchBackend):
+        return {"elasticsearch": _elasticsearch(backend, keys)}
     assert isinstance(backend, KafkaBackend), "others are refused before"
     return {"kafka": _kafka(backend, keys)}
 
@@ -117,6 +120,13 @@ def _loki(backend: LokiBackend, cluster: str, keys: frozenset[str]) -> Object:
     labels = {**backend.labels, "cluster": cluster}
     found: Object = {"url": backend.url, "labels": labels, **_headers("loki", keys), **_tls("loki", keys)}
     return {**found, "tenant": backend.tenant} if backend.tenant else found
+
+
+def _elasticsearch(backend: ElasticsearchBackend, keys: frozenset[str]) -> Object:
+    given = {"username": "usernameFile", "password": "passwordFile", "api_key": "apiKeyFile"}
+    folder = secret_folder("elasticsearch")
+    files = {field: f"{folder}/{key}" for key, field in given.items() if key in keys}
+    return {"url": backend.url, "index": backend.index, **files, **_tls("elasticsearch", keys)}
 
 
 def _kafka(backend: KafkaBackend, keys: frozenset[str]) -> Object:

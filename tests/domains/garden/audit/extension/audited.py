@@ -28,6 +28,12 @@ S3 = {"enabled": True, "bucket": "logs", "region": "eu-west-1", "secretResourceN
 CUSTOM = {"enabled": True, "configMapResourceName": "output", "secretResourceName": "output-tls"}
 HTTP = {"enabled": True, "url": "https://sink.example.org:8443/in", "secretResourceName": "http"}
 LOKI = {"enabled": True, "url": "https://loki.example.org", "tenant": "t", "secretResourceName": "loki"}
+ELASTICSEARCH = {
+    "enabled": True,
+    "url": "https://es.example.org:9200/cluster",
+    "index": "logs-audit-default",
+    "secretResourceName": "elasticsearch",
+}
 KAFKA = {"enabled": True, "brokers": ["k-1.example.org:9093"], "topic": "audit", "secretResourceName": "kafka"}
 BACKENDS: dict[str, Any] = {
     "log": {"enabled": True},
@@ -37,6 +43,7 @@ BACKENDS: dict[str, Any] = {
     "customForwarding": CUSTOM,
     "http": HTTP,
     "loki": LOKI,
+    "elasticsearch": ELASTICSEARCH,
     "kafka": KAFKA,
 }
 SECRETS: dict[str, dict[str, str]] = {
@@ -45,6 +52,7 @@ SECRETS: dict[str, dict[str, str]] = {
     "output-tls": {"ca.crt": "-----BEGIN CERTIFICATE-----", "more": "x"},
     "http": {"authorization": "Bearer c4n4ry-bearer"},
     "loki": {"username": "u", "password": "c4n4ry-password"},
+    "elasticsearch": {"api_key": "c4n4ry-key", "ca": "-----BEGIN CERTIFICATE-----"},
     "kafka": {"username": "u", "password": "c4n4ry-password", "ca": "-----BEGIN CERTIFICATE-----"},
 }
 OUTPUT = "[OUTPUT]\n  Name   loki\n  # a comment\n  Match  audit\n  host   loki.example.com\n  labels job=fluentbit\n"

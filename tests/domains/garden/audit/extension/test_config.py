@@ -10,6 +10,7 @@ import pytest
 from tests.domains.garden.audit.extension.audited import (
     BACKENDS,
     CUSTOM,
+    ELASTICSEARCH,
     HTTP,
     KAFKA,
     KNOWN,
@@ -179,6 +180,20 @@ def test_what_is_left_open_has_the_defaults_of_the_go_extension() -> None:
         ("backends", {"http": HTTP | {"url": "ftp://x"}}, "backends.http.url: Invalid value"),
         ("backends", {"http": HTTP | {"url": "https://x/${AWS_SECRET_ACCESS_KEY}"}}, "must have no ${"),
         ("backends", {"loki": LOKI | {"labels": {"a-b": "c"}}}, "backends.loki.labels: Invalid value"),
+        (
+            "backends",
+            {"elasticsearch": ELASTICSEARCH | {"index": None}},
+            "backends.elasticsearch.index: Required value",
+        ),
+        ("backends", {"elasticsearch": ELASTICSEARCH | {"index": "Audit"}}, "backends.elasticsearch.index: Invalid"),
+        ("backends", {"elasticsearch": ELASTICSEARCH | {"index": "a/b"}}, "backends.elasticsearch.index: Invalid"),
+        ("backends", {"elasticsearch": ELASTICSEARCH | {"index": "${X}"}}, "backends.elasticsearch.index: Invalid"),
+        ("backends", {"elasticsearch": ELASTICSEARCH | {"url": None}}, "backends.elasticsearch.url: Required value"),
+        (
+            "backends",
+            {"elasticsearch": ELASTICSEARCH | {"url": "https://u:p@x"}},
+            "backends.elasticsearch.url: Forbidden",
+        ),
         ("backends", {"kafka": KAFKA | {"brokers": ["k"]}}, "backends.kafka.brokers[0]: Invalid value"),
         ("backends", {"kafka": KAFKA | {"brokers": []}}, "backends.kafka.brokers: Required value"),
         ("backends", {"kafka": KAFKA | {"mechanism": "GSSAPI"}}, "backends.kafka.mechanism: Unsupported value"),

@@ -181,6 +181,23 @@ OUTPUTS: dict[str, dict[str, str]] = {
         "tls.verify": "on",
         "uri": "/loki/api/v1/push",
     },
+    "elasticsearch": {
+        **FOR_EVER,
+        "buffer_size": "16M",
+        "generate_id": "on",
+        "host": "es.example.org",
+        "http_api_key": "${AUDIT_ELASTICSEARCH_API_KEY}",
+        "index": "logs-audit-default",
+        "name": "es",
+        "path": "/cluster",
+        "port": "9200",
+        "storage.total_limit_size": "900M",
+        "suppress_type_name": "on",
+        "tls": "on",
+        "tls.ca_file": "/backends/elasticsearch/certs/ca.crt",
+        "tls.verify": "on",
+        "write_operation": "create",
+    },
     "kafka": {
         **FOR_EVER,
         "brokers": "k-1.example.org:9093",
@@ -235,6 +252,40 @@ def test_choices_of_a_backend_are_in_its_output() -> None:
         "/x/%Y/%m/%d/%H/%M/%S/$UUID",
     )
     assert "tls" not in stored
+
+
+@pytest.mark.parametrize(
+    ("data", "output", "sink"),
+    [
+        ({}, {}, {}),
+        (
+            {"username": "dQ==", "password": "cA=="},
+            {"http_user": "${AUDIT_ELASTICSEARCH_USERNAME}", "http_passwd": "${AUDIT_ELASTICSEARCH_PASSWORD}"},
+            {
+                "usernameFile": "/backends/elasticsearch/username",
+                "passwordFile": "/backends/elasticsearch/password",
+            },
+        ),
+        (
+            {"api_key": "aw=="},
+            {"http_api_key": "${AUDIT_ELASTICSEARCH_API_KEY}"},
+            {"apiKeyFile": "/backends/elasticsearch/api_key"},
+        ),
+    ],
+)
+def test_elasticsearch_knows_a_user_or_a_key_in_both_buffers(
+    data: dict[str, str], output: dict[str, str], sink: dict[str, str]
+) -> None:
+    config = audit_config("elasticsearch")
+    config["backends"]["elasticsearch"] = {"enabled": True, "url": "http://es:9200", "index": "audit"}
+    secrets = {"elasticsearch": data} if data else {}
+    ((_, found),) = sections(configuration(rendered(config, secrets=secrets))["elasticsearch.backend.conf"])
+    assert {key: value for key, value in found.items() if key.startswith("http_")} == output
+    assert not {"tls", "path"} & found.keys()
+    written = rendered(config, RECEIVER, secrets=secrets)["ConfigMap audit-receiver-config"]["data"]["receiver.yaml"]
+    assert yaml.load(written)["sinks"] == [
+        {"name": "elasticsearch", "elasticsearch": {"url": "http://es:9200", "index": "audit", **sink}}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -323,6 +374,7 @@ def test_a_pod_has_the_variables_and_files_of_its_backends() -> None:
         "AUDIT_HTTP_AUTHORIZATION": ("audit-http-secret", "authorization"),
         "AUDIT_LOKI_USERNAME": ("audit-loki-secret", "username"),
         "AUDIT_LOKI_PASSWORD": ("audit-loki-secret", "password"),
+        "AUDIT_ELASTICSEARCH_API_KEY": ("audit-elasticsearch-secret", "api_key"),
         "AUDIT_KAFKA_USERNAME": ("audit-kafka-secret", "username"),
         "AUDIT_KAFKA_PASSWORD": ("audit-kafka-secret", "password"),
     }
@@ -334,6 +386,7 @@ def test_a_pod_has_the_variables_and_files_of_its_backends() -> None:
     assert files == {
         "splunk-secret": ["ca.crt"],
         "custom-forwarding-secret": ["ca.crt"],
+        "elasticsearch-secret": ["ca.crt"],
         "kafka-secret": ["ca.crt"],
     }, "nothing else of the owner's Secret"
 

@@ -70,13 +70,15 @@ def condition(extension: Object, type_: str) -> tuple[str, str]:
 async def test_a_buffer_is_set_up_and_taken_away_with_its_volumes(seed: SeedWorld) -> None:
     await prepared(seed)
     async with seed.running(audit()):
-        await seed.add_extension(TID, "audit", audit_config("log", "splunk", "s3", "http", "loki", "kafka"))
+        await seed.add_extension(
+            TID, "audit", audit_config("log", "splunk", "s3", "http", "loki", "elasticsearch", "kafka")
+        )
         found = await seed.operated(TID, "audit")
         assert condition(found, "DefaultBackendsConfigured")[0] == "True"
         made = await of_resource(seed, SEED_PART)
         config = made["ConfigMap audit-fluent-bit-config"]["data"]
         assert {name.partition(".")[0] for name in config} == {
-            *("fluent-bit", "null", "log", "splunk", "s3", "http", "loki", "kafka")
+            *("fluent-bit", "null", "log", "splunk", "s3", "http", "loki", "elasticsearch", "kafka")
         }
         assert "c4n4ry" not in str(msgspec.json.encode(found))
         assert await seed.get(MANAGED_RESOURCES, SHOOT_PART, TID) is None
@@ -193,6 +195,9 @@ async def test_a_secret_without_its_keys_is_the_owners_to_mend(
     [
         ("s3", {"access_key_id": "x"}, "has no secret_access_key"),
         ("loki", {"username": "x"}, "must have username and password, or neither"),
+        ("elasticsearch", {"password": "x"}, "must have username and password, or neither"),
+        ("elasticsearch", {"username": "x", "password": "x", "api_key": "x"}, "or api_key, not both"),
+        ("elasticsearch", {"other": "x"}, "has none of username, password, api_key, ca"),
         ("http", {"other": "x"}, "has none of authorization, ca"),
     ],
 )
