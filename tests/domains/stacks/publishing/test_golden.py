@@ -43,8 +43,10 @@ def test_hash_mode_names_the_release_by_the_hash(upstream: Path, folder: StackFo
         "    kubernetes: v1.27.7\n    components:\n        clusterAddon: v0-sha.zceco7o\n"
         "        nodeImage: v0-sha.zceco7o\n"
     )
-    values = (release / "cluster-addon-values.yaml").read_text()
-    assert 'clusterAddonVersion: "v0-sha.zceco7o"' in values
+    assert (release / "cluster-addon-values.yaml").read_bytes() == (
+        b"values: |\n  metrics-server:\n    commonLabels:\n"
+        b'      domain: "{{ .Cluster.spec.controlPlaneEndpoint.host }}"\n      clusterAddonVersion: "v0-sha.zceco7o"\n'
+    )
     folder.type("verify", str(release), "--stack", str(upstream / FERROL))
 
 
