@@ -11,6 +11,7 @@ from tests.domains.stacks.catalog.world import (
     HOME,
     PROVIDERS,
     TEAM,
+    TEMPLATES,
     CatalogWorld,
     condition,
     is_ready,
@@ -229,6 +230,26 @@ async def test_a_template_that_does_not_exist_is_reported_until_it_does(here: Ca
         await here.template()
         await here.provider_ready(V1)
         await here.ready(V1)
+
+
+async def test_a_change_of_the_template_changes_the_providers_object(here: CatalogWorld) -> None:
+    here.release(V1)
+    reference = {"apiVersion": PROVIDERS.api_version, "kind": f"{PROVIDERS.kind}Template", "name": "template"}
+    await here.template("image-v1")
+    await here.stack("v1", noProvider=False, providerRef=reference)
+    async with here.controllers():
+        await here.provider_ready(V1)
+        await here.ready(V1)
+        before = await here.client.get(PROVIDERS, V1, HOME)
+        wanted = {"template": {"spec": {"nodeImages": ["image-v2", "image-v3"]}}}
+        await here.client.patch(TEMPLATES, "template", {"spec": wanted}, HOME)
+        # Templates are of any kind and not watched: the ClusterStack looks at each resync and each change of its own.
+        await here.client.patch(CLUSTER_STACKS, "stack", {"metadata": {"labels": {"tier": "gold"}}}, HOME)
+        after = await here.until(PROVIDERS, V1, lambda obj: obj["spec"] != before["spec"])
+        assert after["spec"] == wanted["template"]["spec"]
+        assert after["metadata"]["uid"] == before["metadata"]["uid"]
+        assert is_ready(after)
+    assert "UpdateProviderStackRelease" in await here.reasons()
 
 
 class DownLibrary(LocalLibrary):
