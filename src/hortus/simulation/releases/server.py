@@ -51,7 +51,8 @@ class GitHubServer:
     async def __aenter__(self) -> Self:
         self._runner = web.ServerRunner(web.Server(self._answer, access_log=None), shutdown_timeout=0.5)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        # Entered again it has its former port, as a server that was down.
+        await web.TCPSite(self._runner, "127.0.0.1", self._port).start()
         self._port = self._runner.addresses[0][1]
         return self
 

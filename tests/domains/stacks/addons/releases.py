@@ -38,7 +38,7 @@ class DirectRenderer:
 
 
 class ReleaseShelf:
-    """The folder of releases; `down` makes its releases unavailable."""
+    """The folder of releases, read in place or published from there."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

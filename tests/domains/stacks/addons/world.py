@@ -21,7 +21,7 @@ from hortus.domains.stacks.flux.registry import ChartRegistry
 from hortus.domains.stacks.flux.settings import OFF
 from hortus.domains.stacks.hooks.composition import hook_server
 from hortus.domains.stacks.hooks.handling import HookHandler
-from hortus.domains.stacks.releases.library import LocalLibrary
+from hortus.domains.stacks.releases.library import Library, LocalLibrary
 from hortus.domains.stacks.releases.stores import ReleaseFolder
 from hortus.domains.stacks.types import CLUSTER_ADDONS, ClusterAddon
 from hortus.engine import EventRecorder, Manager, without_managed_fields
@@ -75,6 +75,10 @@ class AddonWorld:
         self.requests = Requests()
         self.renderer = DirectRenderer()
         self.clock: Clock = SystemClock()
+        self.clusters = V1BETA1
+        """Clusters in the version that controllers read."""
+        self.library: Library | None = None
+        """The releases, where they are not those on the shelf."""
         self.gate: Callable[[Manager], RolloutGate] | None = None
         self.flux = OFF
         self.pair: ServingPair | None = None
@@ -97,12 +101,12 @@ class AddonWorld:
             manager.on_stop(pool.close)
             events = EventRecorder(client, component="clusterstack-controller", clock=manager.clock)
             manager.add_server(events)
-            releases = LocalLibrary(ReleaseFolder(self.shelf.folder), clock=self.clock)
+            releases = self.library or LocalLibrary(ReleaseFolder(self.shelf.folder), clock=self.clock)
             self.controller = add_addons(
                 manager,
                 client=client,
                 namespace="",
-                clusters=manager.cache(V1BETA1, transform=without_managed_fields),
+                clusters=manager.cache(self.clusters, transform=without_managed_fields),
                 pool=pool,
                 releases=releases,
                 renderer=self.renderer,
@@ -129,7 +133,7 @@ class AddonWorld:
                 if until is None or len(made) == until:
                     return made
 
-    def _charts(self, manager: Manager, client: Client, releases: LocalLibrary) -> ChartRegistry | None:
+    def _charts(self, manager: Manager, client: Client, releases: Library) -> ChartRegistry | None:
         """The registry of charts on a hook server, where Flux is offered."""
         if not self.flux.offered or self.pair is None:
             return None
@@ -143,21 +147,30 @@ class AddonWorld:
     # Clusters.
 
     async def cluster(
-        self, class_name: str, name: str = "shop", *, version: str = "v1.33.1", pending: str = "", **spec: Any
+        self,
+        class_name: str,
+        name: str = "shop",
+        *,
+        version: str = "v1.33.1",
+        pending: str = "",
+        **spec: Any,
     ) -> Object:
-        """A Cluster whose control plane runs in `version`, as Cluster API leaves it."""
+        """A Cluster whose control plane runs in `version`, as Cluster API leaves it; in the version of `clusters`."""
+        is_v1beta2 = self.clusters.version == "v1beta2"
         references = {}
         for field, resource in (("controlPlaneRef", PLANES), ("infrastructureRef", INFRA)):
             made = await self.client.create(resource, typed(resource, name, {"of": name}))
-            references[field] = {"apiVersion": resource.api_version, "kind": resource.kind, "name": name}
+            origin = {"apiGroup": resource.group} if is_v1beta2 else {"apiVersion": resource.api_version}
+            references[field] = {**origin, "kind": resource.kind, "name": name}
             if resource is PLANES:
                 await self.client.patch(resource, name, {"status": {"version": version}}, HOME, subresource="status")
             del made
-        topology = {"class": class_name, "version": version}
+        named = {"classRef": {"name": class_name}} if is_v1beta2 else {"class": class_name}
+        topology = {**named, "version": version}
         endpoint = {"host": f"{name}.example.org", "port": 6443}
         spec = {"topology": topology, "controlPlaneEndpoint": endpoint, **references, **spec}
         annotations = {"runtime.cluster.x-k8s.io/pending-hooks": pending} if pending else {}
-        return await self.client.create(V1BETA1, typed(V1BETA1, name, spec, annotations=annotations))
+        return await self.client.create(self.clusters, typed(self.clusters, name, spec, annotations=annotations))
 
     async def kubeconfig(self, name: str = "shop", *, url: str = "") -> None:
         document = self.server.kubeconfig_dict(f"{self.name}-inside")
