@@ -9,6 +9,7 @@ from tests.domains.stacks.addons.world import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     HOME,
+    INFRA,
     AddonWorld,
     condition,
     conditions,
@@ -172,3 +173,23 @@ async def test_a_deleted_addon_is_released_and_comes_again(here: AddonWorld) -> 
             )
         )
     assert after["metadata"]["ownerReferences"] == before["metadata"]["ownerReferences"]
+
+
+async def test_values_come_from_the_live_control_plane_and_infrastructure(here: AddonWorld) -> None:
+    """As real stacks use them: the network of the InfraCluster is known once the provider has made it."""
+    content = {"templates/a.yaml": yaml.dump(config_map("a", plane="{{ .Values.plane }}", network="{{ .Values.net }}"))}
+    values = """\
+values: |
+  plane: {{ .ControlPlane.metadata.name }} in {{ .ControlPlane.status.version }}
+  net: {{ .InfraCluster.status.network.id }}
+"""
+    here.shelf.single(PLAIN, content, values=values)
+    await here.cluster(PLAIN)
+    status = {"status": {"network": {"id": "net-1"}}}
+    await here.client.patch(INFRA, "shop", status, HOME, subresource="status")
+    await here.kubeconfig()
+    async with here.controllers():
+        await here.installed(PLAIN)
+    found = await here.inside_object(CONFIG_MAPS, "a")
+    assert found is not None
+    assert found["data"] == {"plane": "shop in v1.33.1", "network": "net-1"}

@@ -18,6 +18,7 @@ from tests.waiting import until
 from hortus.domains.stacks.admission.lookups import ServerLookups
 from hortus.domains.stacks.admission.registration import CLUSTER_PATH, RELEASE_PATH, STACK_PATH
 from hortus.domains.stacks.admission.reviews import AdmissionReviews
+from hortus.domains.stacks.capi import CLUSTERS as CLUSTERS_BY_VERSION
 from hortus.domains.stacks.types import CLUSTER_STACK_RELEASES, CLUSTER_STACKS
 from hortus.engine.health import Address
 from hortus.engine.serving import AdmissionWebhooks, HttpsServer, MountedCertificate, ServingPair, self_signed
@@ -36,6 +37,7 @@ WEBHOOKS = Resource(
     namespaced=False,
 )
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "stacks" / "admission.md"
+PRESENT = CLUSTERS_BY_VERSION["v1beta2"]
 V1 = "docker-ferrol-1-27-v1"
 
 
@@ -142,6 +144,21 @@ async def check(world: CatalogWorld) -> None:
         await world.client.delete(CLUSTER_STACKS, "stack", HOME)
     await world.client.delete(CLUSTERS, "shop", TEAM)
     await world.client.delete(CLUSTER_STACK_RELEASES, V1, HOME)
+
+
+async def test_a_cluster_that_names_its_class_by_reference_is_reviewed_as_well(here: Served) -> None:
+    """The rules name v1beta1; by their match policy the API server asks for v1beta2 too."""
+    world = here.world
+    await world.create(CLUSTER_STACK_RELEASES, V1, spec={})
+    status = {"status": {"kubernetesVersion": "v1.27.3"}}
+    await world.client.patch(CLUSTER_STACK_RELEASES, V1, status, HOME, PatchKind.MERGE, "status")
+    topology = {"classRef": {"name": V1, "namespace": HOME}, "version": "v1.27.4"}
+    async with registered(here):
+        with pytest.raises(ApiError, match=r"spec\.topology\.version: is 'v1\.27\.4'"):
+            await world.create(PRESENT, "shop", TEAM, spec={"topology": topology})
+        await world.create(PRESENT, "shop", TEAM, spec={"topology": {**topology, "version": "v1.27.3"}})
+        with pytest.raises(ApiError, match="is used by Clusters team/shop"):
+            await world.client.delete(CLUSTER_STACK_RELEASES, V1, HOME)
 
 
 async def ask(here: Served, path: str, body: Any) -> Object:

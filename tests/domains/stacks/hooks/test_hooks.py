@@ -10,9 +10,10 @@ from typing import Any
 import orjson
 import pytest
 from tests.domains.stacks.addons.releases import config_map
-from tests.domains.stacks.addons.world import HOME, AddonWorld, addon_world
+from tests.domains.stacks.addons.world import CONFIG_MAPS, HOME, AddonWorld, addon_world
 
 from hortus.domains import free_port
+from hortus.domains.stacks.capi import CLUSTERS
 from hortus.domains.stacks.hooks.composition import SECRET, add_hooks
 from hortus.domains.stacks.hooks.registration import EXTENSION_CONFIGS
 from hortus.domains.stacks.releases.library import LocalLibrary
@@ -194,3 +195,26 @@ async def test_a_request_without_a_cluster_is_a_failure(here: HookWorld, body: A
     answer = await here.post(BEFORE, body)
     assert answer["status"] == "Failure"
     assert said in answer["message"]
+
+
+async def test_a_cluster_that_names_its_class_by_reference_is_installed_and_upgraded(here: HookWorld) -> None:
+    """The form of v1beta2: in its ClusterAddon, and in the Cluster that a hook is called with."""
+    addons, clusters, following = here.addons, CLUSTERS["v1beta2"], "docker-plain-1-34-v1"
+    stages = [{"name": "a", "action": "apply"}]
+    addons.shelf.staged(CLASS, {"a": [config_map("a")]}, {"AfterControlPlaneInitialized": stages})
+    upgrade = {"BeforeClusterUpgrade": stages}
+    addons.shelf.staged(following, {"a": [config_map("a", of="next")]}, upgrade, kubernetes="v1.34.1")
+    addons.clusters = clusters
+    await addons.cluster(CLASS)
+    await addons.kubeconfig()
+    async with addons.controllers():
+        await addons.installed(CLASS)
+        topology = {"classRef": {"name": following}, "version": "v1.34.1"}
+        cluster = await addons.client.patch(clusters, "shop", {"spec": {"topology": topology}}, HOME)
+        assert "class" not in cluster["spec"]["topology"]
+        assert (await here.post(BEFORE, {"cluster": cluster}))["retryAfterSeconds"] == 10
+        await addons.installed(following)
+        assert (await here.post(BEFORE, {"cluster": cluster}))["retryAfterSeconds"] == 0
+    found = await addons.inside_object(CONFIG_MAPS, "a")
+    assert found is not None
+    assert found["data"] == {"of": "next"}
