@@ -9,6 +9,7 @@ from tests.domains.stacks.addons.world import CONFIG_MAPS, HOME, AddonWorld, con
 
 from hortus.domains.stacks.addons.service import TARGET
 from hortus.domains.stacks.types import CLUSTER_ADDONS
+from hortus.kube import yaml
 from hortus.kube.objects import Object
 from hortus.simulation.capi.definitions import CRDS
 
@@ -283,6 +284,27 @@ metadata: {name: seen}
     async with here.controllers():
         await here.installed(ONE)
     assert await here.names_inside() == {"seen"}
+
+
+async def test_a_chart_sees_the_kubernetes_version_of_its_release(here: AddonWorld) -> None:
+    """Issues 153 and 243: that of metadata.yaml, which the cluster runs once it is upgraded, not that of the API."""
+    asking = yaml.dump(config_map("seen", version="{{ .Capabilities.KubeVersion.Version }}"))
+    stages = {AFTER: applied("cni"), BEFORE: applied("cni")}
+    here.shelf.staged(ONE, {"cni": {"templates/a.yaml": asking}}, stages, kubernetes="v1.33.1")
+    here.shelf.staged(NEXT, {"cni": {"templates/a.yaml": asking}}, stages, kubernetes="v1.34.7")
+    await here.cluster(ONE)
+    await here.kubeconfig()
+    async with here.controllers():
+        await here.installed(ONE)
+        first = await here.inside_object(CONFIG_MAPS, "seen")
+        await here.move(NEXT, version="v1.34.7")
+        await here.until(lambda obj: condition(obj, "HookServerReady").get("status") == "False")
+        await here.hook(BEFORE)
+        await here.installed(NEXT)
+        second = await here.inside_object(CONFIG_MAPS, "seen")
+    assert first is not None
+    assert second is not None
+    assert [one["data"]["version"] for one in (first, second)] == ["v1.33.1", "v1.34.7"]
 
 
 async def test_a_paused_addon_is_left_alone_until_it_goes_on(here: AddonWorld) -> None:

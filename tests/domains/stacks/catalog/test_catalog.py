@@ -168,6 +168,22 @@ async def test_what_is_deleted_or_edited_by_hand_comes_back_at_once(here: Catalo
         assert is_ready(await here.client.get(CLUSTER_STACK_RELEASES, V1, HOME))
 
 
+async def test_the_descriptions_of_variables_reach_the_class(here: CatalogWorld, upstream: Path) -> None:
+    (here.folder / "cluster-stacks").symlink_to(upstream / "cso/releases")
+    await here.stack("v1")
+    async with here.controllers():
+        await here.ready(V1)
+    (variable,) = (await here.client.get(CLASSES, V1, HOME))["spec"]["variables"]
+    assert variable["name"] == "imageRepository"
+    assert variable["schema"]["openAPIV3Schema"] == {
+        "type": "string",
+        "default": "",
+        "example": "registry.k8s.io",
+        "description": "imageRepository sets the container registry to pull images from. If empty, nothing will be set "
+        "and the from of kubeadm will be used.",
+    }
+
+
 async def test_a_release_is_removed_with_its_objects_although_its_files_are_gone(here: CatalogWorld) -> None:
     here.release(V1)
     await here.stack("v1")

@@ -18,7 +18,7 @@ from hortus.domains.stacks.hooks.composition import SECRET, add_hooks
 from hortus.domains.stacks.hooks.registration import EXTENSION_CONFIGS
 from hortus.domains.stacks.releases.library import LocalLibrary
 from hortus.domains.stacks.releases.stores import ReleaseFolder
-from hortus.domains.stacks.types import CLUSTER_ADDONS
+from hortus.domains.stacks.types import CLUSTER_ADDONS, ClusterAddon
 from hortus.engine import Manager
 from hortus.engine.health import Address
 from hortus.engine.kubeconfigs import SECRETS
@@ -27,6 +27,8 @@ from hortus.kube import Client
 from hortus.kube.access import Access
 from hortus.kube.clock import SystemClock
 from hortus.kube.objects import Object
+from hortus.schema import crd
+from hortus.simulation.capi.definitions import CRDS
 from hortus.testing.apiserver import TestServer
 from hortus.testing.waiting import wait_for
 
@@ -179,6 +181,21 @@ async def test_a_missing_addon_is_a_failure_that_names_it(here: HookWorld) -> No
     answer = await here.call(BEFORE)
     assert answer["status"] == "Failure"
     assert "ClusterAddon stacks/cluster-addon-shop does not exist yet" in answer["message"]
+
+
+async def test_a_hook_that_cannot_be_noted_is_a_failure(here: HookWorld) -> None:
+    """Cluster API calls again after a failure; after a success it would go on without the addons."""
+    await here.addon({"clusterStack": "docker-plain-1-32-v1"}, APPLIED)
+    definition = crd(ClusterAddon)
+    spec = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    spec["properties"]["hook"] = {"type": "string", "maxLength": 3}
+    await here.addons.client.apply(CRDS, definition, field_manager="test")
+    answer = await here.call(BEFORE)
+    assert answer["status"] == "Failure"
+    assert "spec.hook" in answer["message"]
+    assert "retryAfterSeconds" not in answer
+    await here.addons.client.apply(CRDS, crd(ClusterAddon), field_manager="test")
+    assert (await here.call(BEFORE))["retryAfterSeconds"] == 10
 
 
 async def test_a_cluster_of_another_class_does_not_wait_for_us(here: HookWorld) -> None:
