@@ -92,6 +92,7 @@ _OWN_TIME = (
     "apiserver/turns.py",
     "cli/",
     "kube/clock.py",
+    "kube/streams.py",
     "render/gotemplate/",
     "schema/rules.py",
     "simulation/fork/time.py",
@@ -99,8 +100,8 @@ _OWN_TIME = (
     "testing/",
 )
 """The parts that ask the machine for the time: programs that people watch, limits on the CPU time of a template or a
-CEL expression, the API server's connections, watches, durations of requests and shares of its loop, the clock, and the
-loop of virtual time, which waits for the machine where it waits for the world outside."""
+CEL expression, the API server's connections, watches, durations of requests and shares of its loop, the clock, the
+silence of streams by their loop's clock, and the loop of virtual time, which waits for the machine where it waits for the world outside."""
 _READS_TIME = re.compile(
     r"time\.(time|monotonic|perf_counter|process_time|thread_time)(_ns)?|(datetime\.){1,2}(now|utcnow|today)"
     r"|.*loop(\(\))?\.time"

@@ -203,6 +203,13 @@ main()
     ],
 )
 def test_an_interrupt_while_modules_load_is_silent(tmp_path: Path, module: str, words: list[str]) -> None:
+    # With a cluster to connect to, commands load all they need for it.
+    config = tmp_path / ".kube" / "config"
+    config.parent.mkdir()
+    config.write_text(
+        "{current-context: one, contexts: [{name: one, context: {cluster: one, user: one}}], "
+        "clusters: [{name: one, cluster: {server: 'https://127.0.0.1:1'}}], users: [{name: one, user: {}}]}"
+    )
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPT.format(module=module, words=words)],
         capture_output=True,

@@ -165,7 +165,7 @@ def test_size_depth_and_aliases_are_bounded() -> None:
     with pytest.raises(YamlError, match="bytes"):
         yaml.load("a" * 100, limits=TextLimits(bytes=99))
     for text in ("[" * 20_000, "- " * 20_000, "{a: " * 20_000):
-        with pytest.raises(YamlError, match="deep"):
+        with pytest.raises(YamlError, match=r"deep|nesting depth"):  # ours, or that of a newer PyYAML
             yaml.load(text)
     bomb = "k0: &k0 [x]\n" + "".join(f"k{i}: &k{i} [{','.join([f'*k{i - 1}'] * 10)}]\n" for i in range(1, 12))
     with pytest.raises(YamlError, match="aliases counted"):

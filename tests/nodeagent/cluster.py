@@ -155,6 +155,10 @@ class Machine:
             except AgentRestart as restart:
                 self.restarts.append(str(restart))
                 self.world.units.boot()
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    # A restart that was asked for at the same time took the place of the cancellation.
+                    raise asyncio.CancelledError from None
 
     def sees_annotation(self, name: str) -> bool:
         """True when the agent's view of its Node has this annotation."""

@@ -28,6 +28,7 @@ LIBRARIES = {
     "attr",
     "click",
     "frozenlist",
+    "greenlet",  # structlog loads it where it is installed, as for the tests of the dashboard
     "hortus",
     "idna",
     "msgspec",

@@ -39,6 +39,13 @@ _ROLLOUTS: tuple[tuple[str, Any], ...] = (("config.rollouts", True), ("rollouts.
 """Rollouts in the namespace fleet, which the scenario has made."""
 
 
+_DASHBOARD = "Deployment/hortus-dashboard"
+_SHOWN: tuple[tuple[str, Any], ...] = (
+    ("dashboard.enabled", True),
+    ("dashboard.publicUrl", "https://fleet.example.org"),
+)
+
+
 class Change(NamedTuple):
     """One value, and its sight in the cluster."""
 
@@ -267,6 +274,24 @@ CHANGES: tuple[Change, ...] = (
         restarts=True,
         needs=_JUDGED,
         wave="rollouts",
+    ),
+    Change("dashboard.enabled", True, _DASHBOARD, needs=_SHOWN),
+    Change(
+        "dashboard.publicUrl",
+        "https://fleet.example.org",
+        _DASHBOARD,
+        (*BOX, "args"),
+        has("--public-url=https://fleet.example.org"),
+        needs=_SHOWN,
+    ),
+    Change("dashboard.tlsSecretName", "tls", _DASHBOARD, (*POD, "volumes"), has("'secretName': 'tls'"), needs=_SHOWN),
+    Change(
+        "dashboard.resources",
+        {"requests": {"cpu": "300m"}},
+        _DASHBOARD,
+        (*BOX, "resources", "requests", "cpu"),
+        "300m",
+        needs=_SHOWN,
     ),
     Change("config", {"zap-log-level": "debug"}, "ConfigMap/hortus", CONFIG, has("zap-log-level: debug")),
     _pod(

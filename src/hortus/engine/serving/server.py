@@ -11,7 +11,7 @@ import contextlib
 import socket
 import ssl
 import weakref
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -128,26 +128,24 @@ class _Listening(socket.socket):
 async def _end(runner: web.AppRunner, listening: _Listening | None) -> None:
     """Stop listening and answering. A client that does not return the farewell of TLS holds no connection open."""
     server = runner.server
-    transports = [one.transport for one in server.connections if one.transport is not None] if server else []
+    transports = _transports(server)
     await runner.cleanup()
     for transport in transports:
         transport.abort()
-    await asyncio.sleep(0)  # the turn of the loop in which they are closed
-    if listening is not None:
-        await _end_handshakes(list(listening.accepted))
-
-
-async def _end_handshakes(accepted: Sequence[socket.socket]) -> None:
-    """Let the loop close connections that it knows alone, and close those that nobody took over."""
+    accepted = list(listening.accepted) if listening is not None else []
     for one in accepted:
         with contextlib.suppress(OSError):
             one.shutdown(socket.SHUT_RDWR)
     for _ in range(_TURNS):
-        if all(one.fileno() < 0 for one in accepted):
-            return
         await asyncio.sleep(0)
+        for transport in _transports(server):
+            transport.abort()  # its handshake ended meanwhile
     for one in accepted:
-        one.close()
+        one.close()  # that nobody took over
+
+
+def _transports(server: web.Server | None) -> list[asyncio.Transport]:
+    return [one.transport for one in server.connections if one.transport is not None] if server else []
 
 
 class MountedCertificate:
