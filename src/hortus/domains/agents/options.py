@@ -6,6 +6,7 @@ work as well, and it ignores them. `docs/agents/options.md` is the page for user
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, Literal
 
 import msgspec
@@ -22,6 +23,7 @@ CONFIG_KEY: Final = "configuration_yaml"
 """The key of such a ConfigMap that holds the configuration."""
 _PAGE: Final = "docs/agents/options.md lists the options"
 _API_SERVER_PORTS: Final = (443, 6443)
+_DNS_NAME: Final = re.compile(r"(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 class UnusableOptions(ValueError):
@@ -72,12 +74,14 @@ class IssuerReference(_Options, frozen=True):
 
 
 class AgentCertificate(_Options, frozen=True):
-    """A certificate for the agent that the cluster issues and renews, by one of two ways."""
+    """A certificate for the agent that is issued and renewed, by one of three ways."""
 
     issuer: IssuerReference | None = None
     """cert-manager issues it."""
     openshift: bool = False
     """The service CA of OpenShift issues it."""
+    own: bool = msgspec.field(name="self", default=False)
+    """Hortus issues it, by an authority that this agent has alone."""
     dns_names: tuple[str, ...] = ()
     """Names besides those of the agent's Services."""
     duration: str = ""
@@ -111,7 +115,7 @@ class InstanaOptions(_Options, frozen=True):
     """Replace the pods when a key, a download key or the certificate changes, at the pace of the update strategy."""
 
     certificate: AgentCertificate | None = None
-    """A certificate that cert-manager or OpenShift issues."""
+    """A certificate that cert-manager, OpenShift or Hortus issues."""
     runtime_status: bool = False
     """Ask agents for their status pages through the API server, and report the answers as a condition."""
 
@@ -151,11 +155,26 @@ def read_options(metadata: ObjectMeta, owner: str, *, is_remote: bool = False) -
 
 def _check_certificate(certificate: AgentCertificate, where: str, *, is_remote: bool) -> None:
     """Raises UnusableOptions."""
-    if (certificate.issuer is not None) is certificate.openshift:
-        raise UnusableOptions(f"{where}: certificate needs either issuer or openshift: true; {_PAGE}")
+    if [certificate.issuer is not None, certificate.openshift, certificate.own].count(True) != 1:
+        raise UnusableOptions(f"{where}: certificate needs one of issuer, openshift: true and self: true; {_PAGE}")
+    if certificate.own:
+        _check_own_certificate(certificate, where)
     if certificate.openshift and is_remote:
-        raise UnusableOptions(f"{where}: certificate.openshift needs a Service, which a Remote has not: name an issuer")
+        raise UnusableOptions(
+            f"{where}: certificate.openshift needs a Service, which a Remote has not: name an issuer, or self: true"
+        )
     if certificate.openshift and certificate != AgentCertificate(openshift=True):
         raise UnusableOptions(
             f"{where}: certificate: OpenShift chooses names and duration itself: remove dnsNames, duration, renewBefore"
         )
+
+
+def _check_own_certificate(certificate: AgentCertificate, where: str) -> None:
+    """Raises UnusableOptions."""
+    if certificate.duration or certificate.renew_before:
+        raise UnusableOptions(
+            f"{where}: certificate: with self: true it is valid for 90 days: remove duration and renewBefore"
+        )
+    for name in certificate.dns_names:
+        if not _DNS_NAME.fullmatch(name):
+            raise UnusableOptions(f"{where}: certificate.dnsNames: {name!r} is no DNS name in lower case: correct it")

@@ -7,6 +7,7 @@
 - **Webhooks** (`webhooks`, `settings`): the admission webhooks of all domains on one server, and its flags.
 - **Reviews** (`reviews`, `verdicts`): what a webhook is asked, and its answer.
 - **Certificates** (`certificates`): a pair of certificate and key, made here or read from files or a Secret.
+- **Authorities** (`authorities`): certificates by an authority of our own, for servers of others.
 - **Server** (`server`): listens from its first certificate on, and shows a renewed one from the next handshake on.
 - **Keeper** (`keeper`): the controller that makes the certificate, renews it, and has clients trust it before.
 - **Endpoint** (`endpoints`): the URL or Service at which clients find the server.
@@ -18,7 +19,16 @@ from typing import TYPE_CHECKING
 from hortus.facade import lazy
 
 if TYPE_CHECKING:
-    from hortus.engine.serving.certificates import ServingPair, is_due, pair_in, pair_of, self_signed
+    from hortus.engine.serving.authorities import IssuedPairs, KeptPairs, renewed
+    from hortus.engine.serving.certificates import (
+        ServingPair,
+        is_due,
+        pair_from,
+        pair_in,
+        pair_of,
+        self_signed,
+        values_of,
+    )
     from hortus.engine.serving.configurations import WEBHOOK_CONFIGURATIONS, is_trusted
     from hortus.engine.serving.endpoints import ServingEndpoint
     from hortus.engine.serving.keeper import CertificateKeeper, ServerTrust, add_kept, add_served, read_pair
@@ -37,7 +47,8 @@ else:
     __getattr__ = lazy(
         __name__,
         {
-            "certificates": "ServingPair is_due pair_in pair_of self_signed",
+            "authorities": "IssuedPairs KeptPairs renewed",
+            "certificates": "ServingPair is_due pair_from pair_in pair_of self_signed values_of",
             "configurations": "WEBHOOK_CONFIGURATIONS is_trusted",
             "endpoints": "ServingEndpoint",
             "keeper": "CertificateKeeper ServerTrust add_kept add_served read_pair",
@@ -58,6 +69,8 @@ __all__ = [
     "AdmissionWebhooks",
     "CertificateKeeper",
     "HttpsServer",
+    "IssuedPairs",
+    "KeptPairs",
     "MountedCertificate",
     "ReviewRequest",
     "ServerTrust",
@@ -72,12 +85,15 @@ __all__ = [
     "is_due",
     "is_mounted",
     "is_trusted",
+    "pair_from",
     "pair_in",
     "pair_of",
     "read_pair",
     "refused",
+    "renewed",
     "review_handler",
     "self_signed",
+    "values_of",
     "warn",
     "webhook_settings",
 ]

@@ -7,7 +7,7 @@ before the server shows the certificate, and holds the one before as well.
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,7 +19,7 @@ LIFE: Final = 90 * 86400.0
 """Seconds that a certificate is valid, cert-manager's default."""
 RENEW: Final = 30 * 86400.0
 """Seconds before its end at which a certificate is replaced."""
-_SKEW: Final = 300.0
+SKEW: Final = 300.0
 """Seconds by which clocks may differ: a certificate begins so much earlier."""
 _KEYS: Final = ("tls.crt", "tls.key", "ca.crt")
 
@@ -50,7 +50,7 @@ def self_signed(names: Sequence[str], *, now: float, before: ServingPair | None 
     """A new pair for DNS names and addresses; clients that trust `before` go on trusting it."""
     from hortus.engine.serving.issuing import issued
 
-    certificate, key = issued(names, begins=now - _SKEW, ends=now + LIFE)
+    certificate, key = issued(names, begins=now - SKEW, ends=now + LIFE)
     return ServingPair(certificate, key, certificate + (before.certificate if before is not None else b""))
 
 
@@ -75,18 +75,29 @@ def pair_in(folder: Path) -> ServingPair | None:
 
 def pair_of(data: dict[str, str]) -> ServingPair | None:
     """The pair in the data of a Secret; None where it is not complete."""
-    found = [base64.b64decode(data.get(key, "")) for key in _KEYS]
-    return ServingPair(found[0], Secret(found[1].decode()), found[2]) if all(found) else None
+    return pair_from({key: base64.b64decode(data.get(key, "")) for key in _KEYS})
+
+
+def pair_from(values: Mapping[str, bytes]) -> ServingPair | None:
+    """The pair in the values of a Secret, decoded; None where it is not complete, or the key is no text."""
+    found = [values.get(key, b"") for key in _KEYS]
+    if not all(found) or not found[1].isascii():
+        return None
+    return ServingPair(found[0], Secret(found[1].decode()), found[2])
+
+
+def values_of(pair: ServingPair) -> dict[str, bytes]:
+    """The values of the Secret that keeps a pair."""
+    return dict(zip(_KEYS, (pair.certificate, pair.key.reveal().encode(), pair.bundle), strict=True))
 
 
 def secret_of(pair: ServingPair, key: ObjectKey) -> Object:
     """The Secret that keeps a pair."""
     name, namespace = key.name, key.namespace
-    values = zip(_KEYS, (pair.certificate, pair.key.reveal().encode(), pair.bundle), strict=True)
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {"name": name, "namespace": namespace},
         "type": "kubernetes.io/tls",
-        "data": {key: base64.b64encode(value).decode() for key, value in values},
+        "data": {key: base64.b64encode(value).decode() for key, value in values_of(pair).items()},
     }

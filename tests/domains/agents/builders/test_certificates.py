@@ -119,8 +119,11 @@ def test_nothing_is_missing_once_it_is_issued_or_where_the_cr_has_one_or_asks_fo
 @pytest.mark.parametrize(
     ("certificate", "text"),
     [
-        ({}, "certificate needs either issuer or openshift: true"),
-        ({"issuer": {"name": "ca"}, "openshift": True}, "certificate needs either issuer or openshift: true"),
+        ({}, "certificate needs one of issuer, openshift: true and self: true"),
+        ({"issuer": {"name": "ca"}, "openshift": True}, "certificate needs one of issuer, openshift: true"),
+        ({"openshift": True, "self": True}, "certificate needs one of issuer, openshift: true and self: true"),
+        ({"self": True, "duration": "1h"}, "remove duration and renewBefore"),
+        ({"self": True, "dnsNames": ["Agent.example.org"]}, "'Agent.example.org' is no DNS name in lower case"),
         ({"issuer": {}}, "missing required field `name`"),
         ({"openshift": True, "duration": "1h"}, "OpenShift chooses names and duration itself: remove dnsNames"),
     ],

@@ -22,6 +22,8 @@ from hortus.domains.agents.names import AGENTS_REPORT
 from hortus.domains.agents.options import OPTIONS_ANNOTATION
 from hortus.domains.agents.types import AGENT_CONFIGURATIONS, AgentPlacement
 from hortus.engine import find_condition, read
+from hortus.engine.kubeconfigs import SECRETS
+from hortus.engine.serving import pair_of
 from hortus.kube import PatchKind
 from hortus.kube.objects import Object, Resource
 from hortus.testing.apiserver import TestServer, started_apiserver
@@ -158,3 +160,26 @@ async def test_status_pages_are_reported_for_each_cluster(here: AgentWorld, netw
         assert row[3:5] == ("Ready", "AgentsReportProblems")
         await annotate(here, None)
         await here.placement("one", lambda obj: find_condition(obj, AGENTS_REPORT) is None)
+
+
+async def test_each_cluster_gets_a_certificate_of_an_authority_of_its_own(here: AgentWorld) -> None:
+    await here.keys()
+    for name in ("one", "two"):
+        await here.member(name)
+    await here.configure()
+    await annotate(here, "certificate: {self: true}")
+    authorities = set()
+    async with here.controllers():
+        for name in ("one", "two"):
+            async with here.inside(name) as client:
+                pair = pair_of((await wait_for(client, SECRETS, f"{AGENT}-certificate", AGENT))["data"])
+                kept = pair_of((await wait_for(client, SECRETS, f"{AGENT}-certificate-authority", AGENT))["data"])
+                assert pair is not None
+                assert kept is not None
+                assert pair.bundle == kept.certificate
+                authorities.add(kept.certificate)
+        await annotate(here, None)
+        for name in ("one", "two"):
+            for secret in (f"{AGENT}-certificate", f"{AGENT}-certificate-authority"):
+                await here.gone_inside(name, SECRETS, secret)
+    assert len(authorities) == 2

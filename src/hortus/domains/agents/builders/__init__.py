@@ -13,6 +13,7 @@ mistaken, `docs/agents/objects.md` says what differs and when. Callers read the 
 - `daemon_set_names`, `workload_name`: the names that those facts are for.
 - `options_of`: options beyond the Go operator's, which say what further facts are needed.
 - `missing_certificate`: the reason for which an issued certificate is not there; `issued_secret`: its Secret.
+- `own_certificate_names`: the names in a certificate that we issue; `authority_secret`: the Secret with its authority.
 - `common_labels`, `owner_of`: metadata for further objects of an agent.
 """
 
@@ -23,6 +24,7 @@ from collections.abc import Iterable
 from hortus.domains.agents.builders import additions, certificates, names, rbac, secrets, sensor, services
 from hortus.domains.agents.builders import remote as remotes
 from hortus.domains.agents.builders.certificates import missing as missing_certificate
+from hortus.domains.agents.builders.certificates import own_names as own_certificate_names
 from hortus.domains.agents.builders.configuration import namespace_labels
 from hortus.domains.agents.builders.daemonset import daemon_set_names, daemon_sets
 from hortus.domains.agents.builders.etcd import (
@@ -44,7 +46,7 @@ from hortus.domains.agents.builders.facts import (
     persists_id,
 )
 from hortus.domains.agents.builders.metadata import AGENT, common_labels, namespaced, owner_of
-from hortus.domains.agents.builders.names import issued_secret
+from hortus.domains.agents.builders.names import authority_secret, issued_secret
 from hortus.domains.agents.options import UnusableOptions, options_of
 from hortus.domains.agents.types import InstanaAgent, InstanaAgentRemote
 from hortus.kube.objects import Object
@@ -59,6 +61,7 @@ __all__ = [
     "OpenShiftEtcd",
     "UnknownWorkload",
     "UnusableOptions",
+    "authority_secret",
     "build_agent",
     "build_remote",
     "common_labels",
@@ -69,6 +72,7 @@ __all__ = [
     "issued_secret",
     "missing_certificate",
     "options_of",
+    "own_certificate_names",
     "owner_of",
     "persists_id",
     "service_of",
@@ -100,6 +104,7 @@ def build_agent(agent: InstanaAgent, facts: InstanaFacts) -> tuple[Object, ...]:
             *sensor.deployments(agent, facts),
             additions.network_policy(agent, facts),
             certificates.certificate(agent, facts),
+            *certificates.own_secrets(agent, facts),
         ]
     )
 
@@ -119,6 +124,7 @@ def build_remote(remote: InstanaAgentRemote, facts: InstanaFacts) -> tuple[Objec
             rbac.remote_account(remote, facts),
             secrets.keys_secret(remote, facts),
             certificates.certificate(remote, facts),
+            *certificates.own_secrets(remote, facts),
         ]
     )
 

@@ -1,7 +1,7 @@
-"""Certificates of agents that the cluster issues, by cert-manager or by OpenShift's service CA.
+"""Certificates of agents that options ask for: by cert-manager, by OpenShift's service CA, or by ourselves.
 
-The Secret is written by the issuer. Pods mount it once it is complete, so that an issuer that is slow or broken holds
-no agent up; a certificate of the CR counts before it.
+The Secret is written by the issuer, or built here from the pairs in the facts. Pods mount it once it is complete, so
+that an issuer that is slow or broken holds no agent up; a certificate of the CR counts before it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from hortus.domains.agents.builders.metadata import AGENT, REMOTE, common_labels
 from hortus.domains.agents.builders.names import AnyAgent
 from hortus.domains.agents.builders.remote import hostname
 from hortus.domains.agents.names import CERTIFICATES
+from hortus.domains.agents.options import InstanaOptions
 from hortus.domains.agents.types import InstanaAgentRemote
 from hortus.kube.objects import Object
 
@@ -42,6 +43,21 @@ def certificate(agent: AnyAgent, facts: InstanaFacts) -> Object | None:
     }
 
 
+def own_secrets(agent: AnyAgent, facts: InstanaFacts) -> tuple[Object, ...]:
+    """The Secrets of a certificate that we issue: that of the authority, and that of the agent."""
+    pairs = facts.own_certificate
+    if pairs is None or facts.options.certificate is None or not facts.options.certificate.own:
+        return ()
+    kept = ((names.authority_secret(agent), pairs.authority), (names.issued_secret(agent), pairs.serving))
+    return tuple(secrets.of_pair(agent, facts, name, pair) for name, pair in kept)
+
+
+def own_names(agent: AnyAgent, options: InstanaOptions) -> list[str] | None:
+    """The names in a certificate that we issue; None where options ask for none."""
+    wanted = options.certificate
+    return [*_dns_names(agent), *wanted.dns_names] if wanted is not None and wanted.own else None
+
+
 def missing(agent: AnyAgent, facts: InstanaFacts) -> str:
     """The reason for which the certificate that the options ask for is not there; empty for none."""
     wanted = facts.options.certificate
@@ -51,6 +67,8 @@ def missing(agent: AnyAgent, facts: InstanaFacts) -> str:
     if wanted.issuer is not None:
         by = f"{wanted.issuer.kind} {wanted.issuer.name}"
         return f"option certificate: Secret {name} is not issued by {by} yet: Certificate {name} says why"
+    if wanted.own:
+        return f"option certificate: Secret {name} is not made yet"
     if not facts.openshift:
         return "option certificate: the cluster is not OpenShift: name an issuer of cert-manager instead"
     return (
@@ -68,4 +86,4 @@ def _dns_names(agent: AnyAgent) -> list[str]:
     return [f"{agent.metadata.name}.{namespace}", *within, f"*.{headless}.{namespace}.svc"]
 
 
-__all__ = ["certificate", "missing"]
+__all__ = ["certificate", "missing", "own_names", "own_secrets"]

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from hortus.domains.agents.options import NO_OPTIONS, InstanaOptions
+from hortus.engine.serving import IssuedPairs
 from hortus.kube.objects import Object, shaped
 
 AGENT_CONTAINER: Final = "instana-agent"
@@ -76,6 +77,8 @@ class InstanaFacts(NamedTuple):
     tls_secret: Mapping[str, bytes] | None = None
     """For option `restartOnChange`: data of the Secret that agent.tls.secretName names; for option `certificate` that
     of the issued one, where the CR has none."""
+    own_certificate: IssuedPairs | None = None
+    """For option `certificate` with `self`: the pairs of the agent and of its authority."""
 
 
 class UnknownWorkload(ValueError):

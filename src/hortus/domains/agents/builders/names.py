@@ -42,8 +42,13 @@ def tls_secret(agent: AnyAgent) -> str:
 
 
 def issued_secret(agent: AnyAgent) -> str:
-    """The Secret with the certificate that an issuer of the cluster writes, where options ask for one."""
+    """The Secret with the certificate that options ask for."""
     return f"{agent.metadata.name}-certificate"
+
+
+def authority_secret(agent: AnyAgent) -> str:
+    """The Secret with our own authority for that certificate. No pod mounts it."""
+    return f"{agent.metadata.name}-certificate-authority"
 
 
 def is_certificate(data: Mapping[str, bytes] | None) -> bool:

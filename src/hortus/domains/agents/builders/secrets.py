@@ -14,6 +14,7 @@ from hortus.domains.agents.builders.facts import InstanaFacts
 from hortus.domains.agents.builders.metadata import AGENT, REMOTE, common_labels, namespaced
 from hortus.domains.agents.builders.names import AnyAgent
 from hortus.domains.agents.types import InstanaAgentRemote, InstanaBaseAgent, InstanaTls
+from hortus.engine.serving import ServingPair, values_of
 from hortus.kube.objects import Object
 
 AGENT_KEY_FILE = "INSTANA_AGENT_KEY"
@@ -58,6 +59,11 @@ def tls_secret(agent: AnyAgent, facts: InstanaFacts) -> Object | None:
     """The Secret with the certificate of the CR; None where the CR has none or names a Secret."""
     data = _certificate(agent.spec.agent.tls)
     return _secret(agent, facts, names.tls_secret(agent), data, "kubernetes.io/tls") if data else None
+
+
+def of_pair(agent: AnyAgent, facts: InstanaFacts, name: str, pair: ServingPair) -> Object:
+    """The Secret that keeps a certificate with its key."""
+    return _secret(agent, facts, name, values_of(pair), "kubernetes.io/tls")
 
 
 def own_credentials(agent: AnyAgent) -> dict[str, bytes]:

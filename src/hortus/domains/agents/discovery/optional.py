@@ -11,6 +11,7 @@ import msgspec
 
 from hortus.domains.agents.builders import InstanaFacts, issued_secret, options_of
 from hortus.domains.agents.discovery.facts import CONFIG_MAPS, SECRETS
+from hortus.domains.agents.discovery.making import with_own_certificate
 from hortus.domains.agents.options import CONFIG_KEY, CONFIG_LABEL, NO_OPTIONS, InstanaOptions
 from hortus.domains.agents.types import InstanaAgent
 from hortus.engine.typed import metadata_of
@@ -27,7 +28,7 @@ class _Data(msgspec.Struct):
 
 
 async def with_options(
-    facts: InstanaFacts, client: Client, agent: InstanaAgent, secrets: Mapping[str, Mapping[str, bytes]]
+    facts: InstanaFacts, client: Client, agent: InstanaAgent, secrets: Mapping[str, Mapping[str, bytes]], *, now: float
 ) -> InstanaFacts:
     """The facts with those of the agent's options; `secrets` are the values that are distributed to the cluster.
 
@@ -36,12 +37,17 @@ async def with_options(
     options = options_of(agent)
     if options == NO_OPTIONS:
         return facts
-    return facts._replace(
+    found = facts._replace(
         options=options,
         node_zones=await _zones(client, options.zone_label),
         config_sources=await _configurations(client, agent.metadata.namespace) if options.merge_configurations else {},
         tls_secret=await _certificate(client, agent, options, secrets),
     )
+
+    async def live(name: str) -> Mapping[str, bytes] | None:
+        return await _values(client, name, agent.metadata.namespace)
+
+    return await with_own_certificate(found, agent, live, live, now=now)
 
 
 async def _zones(client: Client, label: str) -> frozenset[str]:
@@ -71,8 +77,13 @@ async def _certificate(
         name = issued_secret(agent)
     if not name or name in secrets:
         return secrets.get(name)
+    return await _values(client, name, agent.metadata.namespace)
+
+
+async def _values(client: Client, name: str, namespace: str) -> Mapping[str, bytes] | None:
+    """The values of a Secret; None where it is not there or they cannot be read."""
     try:
-        found = shaped(await client.get(SECRETS, name, agent.metadata.namespace), _Data)
+        found = shaped(await client.get(SECRETS, name, namespace), _Data)
     except NotFound:
         return None
     try:

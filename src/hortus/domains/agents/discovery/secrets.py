@@ -68,6 +68,13 @@ class NamedSecrets:
             known = self._known[key] = (metadata_of(live).resource_version, _values(live))
         return known[1]
 
+    async def live(self, key: ObjectKey) -> Mapping[str, bytes] | None:
+        """The values that a Secret has now, at the cost of a request; None where there is none. Raises KubeError."""
+        try:
+            return _values(await self._client.get(SECRETS, key.name, key.namespace))
+        except NotFound:
+            return None
+
     def forget(self, key: ObjectKey) -> None:
         """Drop the values of a Secret that no agent names any more."""
         self._known.pop(key, None)

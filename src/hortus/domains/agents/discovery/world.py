@@ -8,12 +8,14 @@ import msgspec
 
 from hortus.domains.agents.builders import InstanaFacts, is_corrected, issued_secret, options_of, workload_name
 from hortus.domains.agents.discovery.facts import FactSource, facts_of
+from hortus.domains.agents.discovery.making import with_own_certificate
 from hortus.domains.agents.discovery.secrets import NamedSecrets
 from hortus.domains.agents.operating.objects import DEPLOYMENTS, AgentObjects
 from hortus.domains.agents.options import CONFIG_KEY
 from hortus.domains.agents.types import InstanaAgent, InstanaAgentRemote, InstanaBaseAgent
 from hortus.engine import Cache
 from hortus.engine.typed import metadata_of
+from hortus.kube.clock import Clock
 from hortus.kube.objects import ObjectKey, shaped
 from hortus.schema import ObjectMeta
 
@@ -35,6 +37,7 @@ class AgentWorld:
         cluster: FactSource,
         sources: Cache,
         nodes: Cache,
+        clock: Clock,
     ) -> None:
         """`sources` holds the ConfigMaps that options may merge."""
         self.operator_version = operator_version
@@ -43,24 +46,26 @@ class AgentWorld:
         self._cluster = cluster
         self._sources = sources
         self._nodes = nodes
+        self._clock = clock
 
     async def facts(self, agent: InstanaAgent) -> InstanaFacts:
         """The facts of an InstanaAgent with its defaults. Raises KubeError, UnknownWorkload."""
         namespace = agent.metadata.namespace
         options, keys = options_of(agent), await self._keys(agent.spec.agent, namespace)
         found = await facts_of(self._cluster, agent, operator_version=self.operator_version, keys=keys)
-        return found._replace(
+        found = found._replace(
             node_zones=self._zones(options.zone_label),
             config_sources=self._configurations(namespace),
             tls_secret=await self._certificate(agent),
             options=options,
         )
+        return await self._own_certificate(found, agent)
 
     async def remote_facts(self, agent: InstanaAgentRemote) -> InstanaFacts:
         """The facts of an InstanaAgentRemote with its defaults. Raises KubeError."""
         namespace, name = agent.metadata.namespace, workload_name(agent)
         live = dict(self._objects.of_kind(DEPLOYMENTS, [name], namespace))
-        return InstanaFacts(
+        found = InstanaFacts(
             operator_version=self.operator_version,
             keys_secret=await self._keys(agent.spec.agent, namespace),
             corrected={name: is_corrected(found) for name, found in live.items()},
@@ -68,6 +73,7 @@ class AgentWorld:
             tls_secret=await self._certificate(agent),
             options=options_of(agent),
         )
+        return await self._own_certificate(found, agent)
 
     def bare(self) -> InstanaFacts:
         """The facts that hold for every object."""
@@ -86,6 +92,17 @@ class AgentWorld:
         if not name:
             return None
         return await self.secrets.data(ObjectKey(agent.metadata.namespace, name))
+
+    async def _own_certificate(self, facts: InstanaFacts, agent: InstanaAgent | InstanaAgentRemote) -> InstanaFacts:
+        namespace = agent.metadata.namespace
+
+        async def read(name: str) -> Mapping[str, bytes] | None:
+            return await self.secrets.data(ObjectKey(namespace, name))
+
+        async def live(name: str) -> Mapping[str, bytes] | None:
+            return await self.secrets.live(ObjectKey(namespace, name))
+
+        return await with_own_certificate(facts, agent, read, live, now=self._clock.now())
 
     def _configurations(self, namespace: str) -> Mapping[str, str]:
         """The labelled ConfigMaps of a namespace that hold a configuration."""

@@ -246,7 +246,7 @@ class AgentPlacementController(KindController[PlacementContext]):
         client, keys = context.client.client, secrets.get(agent.spec.agent.keys_secret)
         try:
             facts = await facts_of(AskedFacts(client), agent, operator_version=self._operator_version, keys=keys)
-            facts = await with_options(facts, client, agent, secrets)
+            facts = await with_options(facts, client, agent, secrets, now=context.now)
             built = [*build_agent(agent, facts), *etcd_copies(agent, facts)]
         except UnusableOptions as error:
             raise StepError(str(error), reason=Reason.RENDER_FAILED, actor=Actor.USER, after=self._resync) from error

@@ -74,6 +74,7 @@ class InstanaAgentController(AgentController[InstanaAgent]):
             self._prune,
             self._report,
             self._drop_release,
+            self._look_again,
         )
 
     def finalize_steps(self, context: AgentContext[Any]) -> Steps:

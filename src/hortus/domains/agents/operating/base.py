@@ -32,6 +32,9 @@ AGENT_FINALIZER: Final = "v3.agent.instana.io/finalizer"
 HELD_AGAIN: Final = 30.0
 """Seconds until an agent is reconciled again whose objects finalizers hold: their labels may be gone, and the watch."""
 
+LOOKED_AT: Final = 86400.0
+"""Seconds between two looks at a certificate of our own: it is renewed a month before its end."""
+
 A = TypeVar("A", InstanaAgent, InstanaAgentRemote)
 
 
@@ -59,7 +62,7 @@ class AgentController(KindController[AgentContext[Any]], Generic[A]):
         self._pages = pages
 
     def steps(self, context: AgentContext[Any]) -> Steps:
-        return (self._hold, self._build, self._provide, self._prune, self._report)
+        return (self._hold, self._build, self._provide, self._prune, self._report, self._look_again)
 
     def finalize_steps(self, context: AgentContext[Any]) -> Steps:
         return (self._retire, self._release)
@@ -137,6 +140,10 @@ class AgentController(KindController[AgentContext[Any]], Generic[A]):
     async def _report(self, context: AgentContext[Any]) -> None:
         self._summarize(context)
         context.apply_conditions([verdicts.configured(self.problems(context, self.defaulted(context.object)))])
+
+    async def _look_again(self, context: AgentContext[Any]) -> Result | None:
+        """Come back for a certificate of our own, which time alone makes due."""
+        return Result(requeue_after=LOOKED_AT) if context.facts.own_certificate is not None else None
 
     async def _retire(self, context: AgentContext[Any]) -> Result | None:
         agent = context.object

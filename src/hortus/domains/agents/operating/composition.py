@@ -154,6 +154,7 @@ def _parts(manager: Manager, client: Client, watched: _Watched, settings: Operat
         cluster=CachedFacts(objects=objects, secrets=secrets, namespaces=watched.namespaces, etcd=watched.etcd),
         sources=watched.sources,
         nodes=watched.nodes,
+        clock=manager.clock,
     )
     metrics = OperatingMetrics(manager.registry)
     manager.on_handover(metrics.shed)
@@ -292,7 +293,7 @@ def secrets_of_remote(obj: Object) -> Iterable[str]:
 
 
 def _issued(agent: InstanaAgent | InstanaAgentRemote) -> tuple[str, ...]:
-    """The Secret that an issuer writes, for an agent with options: they need not be understood here."""
+    """The Secret with a certificate, for an agent with options: they need not be understood here."""
     return (issued_secret(agent),) if OPTIONS_ANNOTATION in agent.metadata.annotations else ()
 
 
