@@ -166,7 +166,7 @@ async def test_a_secret_that_somebody_deletes_or_spoils_is_made_again(here: Agen
         await handshake(serving, first["ca.crt"], "agent.example.org")
 
 
-async def test_a_process_at_rest_writes_nothing_and_asks_for_nothing(here: AgentsWorld) -> None:
+async def test_a_process_that_starts_at_rest_writes_nothing(here: AgentsWorld) -> None:
     await here.agent()
     await here.change(INSTANA_AGENTS, HOME, asking(OPTION))
     async with here.controllers():
