@@ -24,6 +24,12 @@ def message(agent: Object, kind: str = "ConfigurationComplete") -> str:
     return next(found, "")
 
 
+def pool(name: str) -> Object:
+    """The affinity to the nodes of one pool."""
+    term = {"matchExpressions": [{"key": "pool", "operator": "In", "values": [name]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+
+
 @pytest.mark.parametrize(
     ("field", "spec"),
     [
@@ -61,7 +67,8 @@ async def test_a_secret_that_lacks_the_key_of_a_further_backend_is_named_with_th
 
 
 async def test_zones_of_one_name_are_one_daemon_set_and_named(here: AgentsWorld) -> None:
-    await here.agent(zones=[{"name": "a", "mode": "AWS"}, {"name": "b"}, {"name": "a", "mode": "APM"}])
+    apart = [{"name": name, "affinity": pool(name)} for name in ("a", "b")]
+    await here.agent(zones=[{"name": "a", "mode": "AWS"}, apart[1], apart[0] | {"mode": "APM"}])
     async with here.controllers():
         agent = await here.until(lambda agent: condition(agent, "ConfigurationComplete")[1] == "ZoneTwice")
         assert message(agent) == "spec.zones names a more than once: the last of them counts; rename one"
@@ -72,6 +79,45 @@ async def test_zones_of_one_name_are_one_daemon_set_and_named(here: AgentsWorld)
         assert one is not None
         env = one["spec"]["template"]["spec"]["containers"][0]["env"]
         assert {"name": "INSTANA_AGENT_MODE", "value": "APM"} in env
+
+
+async def test_zones_that_share_nodes_are_named_until_each_has_its_own(here: AgentsWorld) -> None:
+    await here.agent(zones=[{"name": "a"}, {"name": "b", "affinity": pool("b")}])
+    async with here.controllers():
+        agent = await here.until(lambda agent: condition(agent, "ConfigurationComplete")[1] == "ZonesOverlap")
+        assert message(agent) == (
+            "spec.zones puts two agents on nodes that are of two zones, and both want port 42699: a and b; give each "
+            "zone an affinity to nodes of its own"
+        )
+        assert condition(agent, "ReconcileSucceeded")[0] == "True"
+        apart = [{"name": name, "affinity": pool(name)} for name in ("a", "b")]
+        await here.change(INSTANA_AGENTS, HOME, {"spec": {"zones": apart}})
+        await here.until(lambda agent: condition(agent, "ConfigurationComplete") == ("", ""))
+
+
+async def test_agents_of_one_cluster_that_share_nodes_name_each_other_until_one_moves(here: AgentsWorld) -> None:
+    await here.namespace("second")
+    await here.agent()
+    await here.agent("other", "second")
+    places = ((HOME, HOME, "second/other"), ("other", "second", f"{HOME}/{HOME}"))
+    async with here.controllers():
+        for name, namespace, other in places:
+            agent = await here.until(
+                lambda agent: condition(agent, "ConfigurationComplete") == ("False", "TwoAgents"), name, namespace
+            )
+            assert message(agent) == (
+                f"nodes of this InstanaAgent get a second agent, and both want port 42699, from {other}: delete one of "
+                "them, or give each nodes of its own by spec.agent.pod.nodeSelector"
+            )
+        for name, namespace, _ in places:
+            place = {"spec": {"agent": {"pod": {"nodeSelector": {"pool": name}}}}}
+            await here.change(INSTANA_AGENTS, name, place, namespace)
+        for name, namespace, _ in places:
+            await here.until(lambda agent: condition(agent, "ConfigurationComplete") == ("", ""), name, namespace)
+        await here.change(INSTANA_AGENTS, "other", {"spec": {"agent": {"pod": None}}}, "second")
+        await here.until(lambda agent: condition(agent, "ConfigurationComplete")[1] == "TwoAgents")
+        await here.client.delete(INSTANA_AGENTS, "other", "second")
+        await here.until(lambda agent: condition(agent, "ConfigurationComplete") == ("", ""))
 
 
 async def test_a_variable_that_is_given_several_times_stands_once_in_each_workload(here: AgentsWorld) -> None:

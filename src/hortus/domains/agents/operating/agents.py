@@ -97,8 +97,9 @@ class InstanaAgentController(AgentController[InstanaAgent]):
         def exists(name: str) -> bool:
             return self._world.secrets.exists(ObjectKey(namespace, name))
 
-        others = [key.namespace for key in self.sharers(agent)]
-        found = problems_of_agent(agent, exists=exists, keys=context.facts.keys_secret, namesakes=others)
+        found = problems_of_agent(
+            agent, exists=exists, keys=context.facts.keys_secret, others=self._others(context.key)
+        )
         return found | problems_of_certificate(agent, context.facts)
 
     async def _remove_copies(self, context: AgentContext[Any]) -> None:
@@ -135,6 +136,12 @@ class InstanaAgentController(AgentController[InstanaAgent]):
             for one in others
             if one.namespace != agent.metadata.namespace and not one.deletion_timestamp
         ]
+
+    def _others(self, key: ObjectKey) -> list[InstanaAgent]:
+        """The other living agents of the cluster, as far as this process watches it."""
+        cache = self.wiring.cache
+        found = [agent for other in cache.raw if other != key and (agent := cache.get(other)) is not None]
+        return [agent for agent in found if not agent.metadata.deletion_timestamp]
 
     def _senior(self, namespace: str) -> str:
         """The agent that makes what all agents of a namespace share."""

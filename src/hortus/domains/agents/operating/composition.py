@@ -30,6 +30,7 @@ from hortus.domains.agents.operating.remotes import BY_NAMESPACE as REMOTES_BY_N
 from hortus.domains.agents.operating.remotes import InstanaAgentRemoteController
 from hortus.domains.agents.operating.renames import FormerNames
 from hortus.domains.agents.operating.settings import OperatingSettings
+from hortus.domains.agents.operating.shared_nodes import node_choices
 from hortus.domains.agents.options import CONFIG_LABEL, OPTIONS_ANNOTATION
 from hortus.domains.agents.types import (
     INSTANA_AGENTS,
@@ -182,7 +183,7 @@ def _sources_of_agents(watched: _Watched, agents: Cache) -> list[Watch]:
         *_cluster(watched.etcd, watched.namespaces, agents),
         Watch(watched.sources, to=_of_namespace(agents), when=fields_changed("data", "metadata")),
         Watch(watched.nodes, to=lambda _: list(agents.keys()), when=labels_changed),
-        Watch(agents, to=_namesakes(agents), when=_comes_or_goes),
+        Watch(agents, to=lambda _: list(agents.keys()), when=_concerns_others),
         Watch(agents, when=spec_or_metadata_changed),
     ]
 
@@ -252,10 +253,6 @@ def _differs(value: Callable[[Object], Any]) -> Callable[[Change], bool]:
     return when
 
 
-def _namesakes(agents: Cache) -> Mapper:
-    return lambda agent: agents.keys_by(BY_NAME, metadata_of(agent).name)
-
-
 def _of_namespace(agents: Cache) -> Mapper:
     return lambda source: [key for key in agents if key.namespace == metadata_of(source).namespace]
 
@@ -269,6 +266,14 @@ def _comes_or_goes(change: Change) -> bool:
     if change.old is None or change.new is None:
         return not change.initial
     return metadata_of(change.old).deletion_timestamp != metadata_of(change.new).deletion_timestamp
+
+
+def _concerns_others(change: Change) -> bool:
+    """An InstanaAgent comes or goes, or takes other nodes, which others may have taken too."""
+    if _comes_or_goes(change) or change.old is None or change.new is None:
+        return _comes_or_goes(change)
+    old, new = (read(InstanaAgent, obj) for obj in (change.old, change.new))
+    return old.spec != new.spec and node_choices(old) != node_choices(new)
 
 
 def _metadata_alone(namespace: Object) -> Object:

@@ -5,10 +5,12 @@ The objects stay those that it builds; the condition ConfigurationComplete and a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from hortus.domains.agents.builders import InstanaFacts, missing_certificate
+from hortus.domains.agents.builders.pods import AGENT_PORT
+from hortus.domains.agents.operating.shared_nodes import agents_on_same_nodes, zones_on_same_nodes
 from hortus.domains.agents.types import InstanaAgent, InstanaAgentRemote, InstanaBaseAgent
 
 KEY_MISSING: Final = "KeyMissing"
@@ -18,25 +20,27 @@ KEY_NOT_IN_SECRET: Final = "KeyNotInSecret"  # noqa: S105 - a reason
 PATH_MISSING: Final = "MountPathMissing"
 NAME_SHARED: Final = "NameShared"
 ZONE_TWICE: Final = "ZoneTwice"
+ZONES_OVERLAP: Final = "ZonesOverlap"
+TWO_AGENTS: Final = "TwoAgents"
 NOT_ISSUED: Final = "CertificateNotIssued"
+_NAMED: Final = 5
+"""Pairs of zones, or agents, that a message names."""
 
 Exists = Callable[[str], bool]
 """Reports whether the namespace of the agent has a Secret of that name."""
 
 
 def problems_of_agent(
-    agent: InstanaAgent, *, exists: Exists, keys: Mapping[str, bytes] | None, namesakes: Iterable[str]
+    agent: InstanaAgent, *, exists: Exists, keys: Mapping[str, bytes] | None, others: Collection[InstanaAgent]
 ) -> dict[str, str]:
-    """Messages by reason. `keys` is the data of the keysSecret, `namesakes` the namespaces of agents of this name."""
+    """Messages by reason. `keys` is the data of the keysSecret, `others` are the other agents of the cluster."""
     spec = agent.spec
     found = _problems_of(spec.agent, exists=exists, keys=keys)
     if spec.zones and not spec.cluster.name:
         found[NAME_MISSING] = "no agent is deployed: set spec.cluster.name, which zones need"
     elif not (spec.cluster.name or spec.zone.name):
         found[NAME_MISSING] = "no agent is deployed: set spec.cluster.name or spec.zone.name"
-    names = [zone.name for zone in spec.zones]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        found[ZONE_TWICE] = f"spec.zones names {', '.join(twice)} more than once: the last of them counts; rename one"
+    found |= _problems_of_zones(agent)
     authority = spec.k8s_sensor.rest_client.ca
     if authority.secret_name and not authority.mount_path:
         found[PATH_MISSING] = (
@@ -47,13 +51,42 @@ def problems_of_agent(
         ("etcd.ca", spec.k8s_sensor.etcd.ca.secret_name),
     ):
         _require(found, exists, f"spec.k8s_sensor.{field}.secretName", name)
-    if others := sorted(namesakes):
-        name = agent.metadata.name
-        found[NAME_SHARED] = (
-            f"InstanaAgents in {', '.join(others)} have this name too, and share the ClusterRoles {name} and "
-            f"{name}-k8sensor with it: rename one"
+    return found | _problems_with_others(agent, others)
+
+
+def _problems_of_zones(agent: InstanaAgent) -> dict[str, str]:
+    found: dict[str, str] = {}
+    names = [zone.name for zone in agent.spec.zones]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        found[ZONE_TWICE] = f"spec.zones names {', '.join(twice)} more than once: the last of them counts; rename one"
+    if pairs := zones_on_same_nodes(agent):
+        named = _some([f"{first} and {second}" for first, second in pairs], "; ")
+        found[ZONES_OVERLAP] = (
+            f"spec.zones puts two agents on nodes that are of two zones, and both want port {AGENT_PORT}: "
+            f"{named}; give each zone an affinity to nodes of its own"
         )
     return found
+
+
+def _problems_with_others(agent: InstanaAgent, others: Collection[InstanaAgent]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    name = agent.metadata.name
+    if namesakes := sorted(other.metadata.namespace for other in others if other.metadata.name == name):
+        found[NAME_SHARED] = (
+            f"InstanaAgents in {', '.join(namesakes)} have this name too, and share the ClusterRoles {name} and "
+            f"{name}-k8sensor with it: rename one"
+        )
+    if sharing := agents_on_same_nodes(agent, others):
+        found[TWO_AGENTS] = (
+            f"nodes of this InstanaAgent get a second agent, and both want port {AGENT_PORT}, from {_some(sharing)}: "
+            "delete one of them, or give each nodes of its own by spec.agent.pod.nodeSelector"
+        )
+    return found
+
+
+def _some(texts: Sequence[str], separator: str = ", ") -> str:
+    more = len(texts) - _NAMED
+    return separator.join(texts[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def problems_of_remote(
