@@ -61,6 +61,8 @@ def flat(variable: Object) -> Object:
             return {"name": variable["name"], "fieldRef": path}
         case {"valueFrom": {"configMapKeyRef": {"name": name, "key": key}}}:
             return {"name": variable["name"], "configMapKeyRef": [name, key]}
+        case {"valueFrom": {"secretKeyRef": {"name": name, "key": key}}}:
+            return {"name": variable["name"], "secretKeyRef": [name, key]}
     return variable
 
 
@@ -162,6 +164,81 @@ def test_variables_of_the_pod_win_over_those_of_the_agent(case: Any, sample: Any
         {**tags, "value": found["k8sensor_INSTANA_AGENT_TAGS"]}
     ]
     assert named(daemon_set["spec"]["template"]["spec"]["volumes"])[-2:] == found["user_volumes_last"]
+
+
+EXTENDED = {"input": "samples/instana_v1_extended_instanaagent.yaml"}
+"""The sample with most fields. Where they have the values of the defaults, its objects are those of the minimal one."""
+
+
+def test_the_extended_sample_has_the_set_of_the_minimal_one(case: Any, sample: Any) -> None:
+    built = build_agent(agent(sample(EXTENDED)), FACTS)
+    assert [identity(obj) for obj in built] == case("A1-minimal-fresh-vanilla")["objects"][:-1]
+
+
+def test_the_block_of_the_former_sensor_has_no_effect(sample: Any) -> None:
+    obj = sample(EXTENDED)
+    built = build_agent(agent(obj), FACTS)
+    assert obj["spec"].pop("kubernetes")["deployment"]["pod"]["limits"]["cpu"] == 4
+    assert build_agent(agent(obj), FACTS) == built
+
+
+def test_the_daemon_set_of_the_extended_sample_adds_its_variables_and_volumes(case: Any, sample: Any) -> None:
+    minimal_set = case("A1-minimal-fresh-vanilla")["daemonset"]
+    daemon_set = one(build_agent(agent(sample(EXTENDED)), FACTS), "DaemonSet", "instana-agent")
+    template, found = daemon_set["spec"]["template"], container(daemon_set)
+    added: list[Object] = [
+        {"name": "CONFIG_VALUE", "configMapKeyRef": ["my-config", "value"]},
+        {"name": "ENABLE_AGENT_SOCKET", "value": "true"},
+        {"name": "INSTANA_AGENT_TAGS", "value": "kubernetes,example"},
+        {"name": "MY_POD_NAME", "fieldRef": "metadata.name"},
+        {"name": "SECRET_PASSWORD", "secretKeyRef": ["my-secret", "password"]},
+    ]
+    wanted = sorted([*minimal_set["env"], *added], key=lambda each: each["name"])
+    assert [flat(variable) for variable in found["env"]] == wanted
+    volumes = [*minimal_set["volumes"], "my-secret-volume"]
+    assert named(template["spec"]["volumes"]) == named(found["volumeMounts"]) == volumes
+    assert template["spec"]["volumes"][-1]["secret"] == {"secretName": "instana-agent-key"}
+    assert found["volumeMounts"][-1] == {"name": "my-secret-volume", "mountPath": "/secrets"}
+    assert [[port["name"], port["containerPort"]] for port in found["ports"]] == minimal_set["ports"]
+    assert found["resources"] == minimal_set["resources"]
+    assert found["image"] == minimal_set["image"].replace("REG1", REGISTRY)
+    assert daemon_set["spec"]["updateStrategy"] == minimal_set["updateStrategy"]
+    assert template["metadata"] == {"labels": minimal_set["pod_labels"]}
+    assert template["spec"]["affinity"] == {}
+
+
+def test_the_k8sensor_of_the_extended_sample_has_the_resources_and_the_affinity_of_its_user(
+    case: Any, sample: Any
+) -> None:
+    obj, wanted = sample(EXTENDED), case("A1-minimal-fresh-vanilla")["k8sensor"]
+    built = build_agent(agent(obj), FACTS)
+    sensor = one(built, "Deployment", "instana-agent-k8sensor")
+    template, found = sensor["spec"]["template"], container(sensor)
+    assert found["resources"] == {
+        "requests": {"cpu": "120m", "memory": "128Mi"},
+        "limits": {"cpu": "500m", "memory": "2Gi"},
+    }
+    assert template["spec"]["affinity"] == obj["spec"]["k8s_sensor"]["deployment"]["pod"]["affinity"]
+    assert sensor["spec"]["replicas"] == wanted["replicas"]
+    assert found["args"] == wanted["args"]
+    # Variables and volumes of the agent's pods are not the sensor's.
+    assert [flat(variable) for variable in found["env"]] == wanted["env"]
+    assert named(template["spec"]["volumes"]) == named(found["volumeMounts"]) == wanted["volumes"]
+    assert template["metadata"]["annotations"] == {"checksum/backend": wanted["checksum_backend"]}
+    assert one(built, "ConfigMap", "instana-agent-k8sensor")["data"] == wanted["configmap"]
+
+
+def test_the_secrets_of_the_extended_sample_have_its_ports_in_addition(case: Any, sample: Any) -> None:
+    expected = case("A1-minimal-fresh-vanilla")
+    built = build_agent(agent(sample(EXTENDED)), FACTS)
+    assert texts(one(built, "Secret", "instana-agent")) == expected["secret_keys"]["instana-agent"]
+    # Its configuration_yaml is a block of comments, which YAML reads as an empty text.
+    telemetry = (
+        "com.instana.plugin.opentelemetry:\n    enabled: true\n    grpc:\n        enabled: true\n        port: 4317\n"
+        "    http:\n        enabled: true\n        port: 4318\n"
+    )
+    wanted = {**expected["config_secret"], "configuration-opentelemetry.yaml": telemetry}
+    assert texts(one(built, "Secret", "instana-agent-config")) == wanted
 
 
 def test_a_remote_has_the_objects_of_the_go_operator(case: Any, sample: Any) -> None:

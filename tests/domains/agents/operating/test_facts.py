@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
+from tests.domains.agents.operating.test_failures import DECLARED, account
 from tests.domains.agents.operating.world import CRDS, HOME, NAMESPACES, AgentsWorld, base
+from tests.production.test_permissions import kubeconfig_of
 
 from hortus.domains.agents.builders import EtcdTargets, InstanaFacts, OpenShiftEtcd
 from hortus.domains.agents.builders.configuration import MONITORING_LABEL
@@ -25,6 +28,8 @@ from hortus.domains.agents.operating.objects import (
 )
 from hortus.domains.agents.types import InstanaAgent
 from hortus.engine import Manager, read, without_managed_fields
+from hortus.kube import Client, yaml
+from hortus.kube.errors import Forbidden
 from hortus.kube.objects import Object, Resource
 
 SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
@@ -105,12 +110,44 @@ async def test_etcd_is_found_behind_its_service(here: AgentsWorld, slices: bool)
     assert (await same_facts(here, agent(k8s_sensor={"etcd": {"targets": ["http://own"]}}))).etcd is None
 
 
+async def _openshift(here: AgentsWorld, *, is_there: bool) -> None:
+    """Make or delete the definition that only OpenShift has."""
+    live = await here.get(CRDS, CLUSTER_OPERATORS)
+    if live is not None and not is_there:
+        await here.client.delete(CRDS, CLUSTER_OPERATORS)
+        await here.gone(CRDS, CLUSTER_OPERATORS)
+    elif live is None and is_there:
+        names = {"plural": "clusteroperators", "kind": "ClusterOperator", "singular": "clusteroperator"}
+        version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+        spec = {"group": "config.openshift.io", "names": names, "scope": "Cluster", "versions": [version]}
+        await here.client.create(CRDS, {"metadata": {"name": CLUSTER_OPERATORS}, "spec": spec})
+
+
+async def test_openshift_is_detected_as_each_row_of_the_cases_says(
+    here: AgentsWorld, upstream: Path, tmp_path: Path
+) -> None:
+    cases = {one["id"]: one for one in yaml.load((upstream / "instana" / "cases_a.yaml").read_text())["cases"]}
+    rows = [(*row["in"], row["out"]) for row in cases["A10-openshift-detection"]["table"]]
+    assert rows.pop() == (None, "error", "reconcile fails")
+    for given, is_there, expected in rows:
+        await _openshift(here, is_there=is_there)
+        spec = {} if given is None else {"openshift": given}
+        assert (await same_facts(here, agent(**spec))).openshift is expected
+    assert [row[:2] for row in rows] == [(None, True), (None, False), (True, False), (False, True)]
+
+    await account(here, *(one for one in DECLARED if "customresourcedefinitions" not in one.resources))
+    path = await kubeconfig_of(here.client, "hortus", "hortus", tmp_path / "account")
+    async with Client.from_kubeconfig(path) as client:
+        source = AskedFacts(client)
+        with pytest.raises(Forbidden, match="customresourcedefinitions"):
+            await facts_of(source, agent(), operator_version="v1", keys=None)
+        found = await facts_of(source, agent(openshift=False), operator_version="v1", keys=None)
+        assert not found.openshift  # what the spec says needs no definition
+
+
 async def test_openshift_has_credentials_of_etcd_once_both_are_whole(here: AgentsWorld) -> None:
     await etcd(here, slices=True)
-    names = {"plural": "clusteroperators", "kind": "ClusterOperator", "singular": "clusteroperator"}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
-    spec = {"group": "config.openshift.io", "names": names, "scope": "Cluster", "versions": [version]}
-    await here.client.create(CRDS, {"metadata": {"name": CLUSTER_OPERATORS}, "spec": spec})
+    await _openshift(here, is_there=True)
     await here.namespace(SOURCE_NAMESPACE)
     await here.create(CONFIG_MAPS, BUNDLE, SOURCE_NAMESPACE, data={"ca-bundle.crt": "authority"})
     await here.secret(CLIENT, SOURCE_NAMESPACE, **{"tls.crt": b"crt"})
