@@ -67,6 +67,25 @@ def each_field(schema: Object) -> Iterator[tuple[str, Any]]:
         yield "", _simple(schema)
 
 
+def each_mistake(schema: Object) -> Iterator[tuple[str, Any]]:
+    """The path of each field, with a value in which that field alone has another type or is missing."""
+    if schema.get("x-kubernetes-int-or-string"):
+        yield "", {"wrong": "type"}
+    elif "type" in schema:
+        yield "", 7 if schema["type"] == "string" else "wrong"
+    for name in schema.get("required", ()):
+        yield f" without {name}", {other: part for other, part in _required(schema).items() if other != name}
+    for name, part in schema.get("properties", {}).items():
+        for path, value in each_mistake(part):
+            yield f".{name}{path}", {**_required(schema), name: value}
+    if isinstance(schema.get("items"), dict):
+        for path, value in each_mistake(schema["items"]):
+            yield f"[]{path}", [value]
+    if isinstance(schema.get("additionalProperties"), dict):
+        for path, value in each_mistake(schema["additionalProperties"]):
+            yield f".*{path}", {"name": value}
+
+
 def _required(schema: Object) -> Object:
     return {name: _whole(schema["properties"][name]) for name in schema.get("required", ())}
 

@@ -32,12 +32,13 @@ from hortus.domains.agents.operating.objects import (
     WITHOUT_OWNER,
 )
 from hortus.domains.agents.operating.problems import problems_of_agent, problems_of_certificate
+from hortus.domains.agents.operating.shared_nodes import neighbour_of
 from hortus.domains.agents.operating.verdicts import AgentCondition, Workload
 from hortus.domains.agents.types import InstanaAgent
 from hortus.engine import Steps, Wiring
 from hortus.engine.indexes import by_namespace
 from hortus.engine.typed import metadata_of
-from hortus.kube.objects import Object, ObjectKey
+from hortus.kube.objects import Object, ObjectKey, key_of
 
 INSTANCE: Final = "app.kubernetes.io/instance"
 COMPONENT: Final = "app.kubernetes.io/component"
@@ -139,9 +140,8 @@ class InstanaAgentController(AgentController[InstanaAgent]):
 
     def _others(self, key: ObjectKey) -> list[InstanaAgent]:
         """The other living agents of the cluster, as far as this process watches it."""
-        cache = self.wiring.cache
-        found = [agent for other in cache.raw if other != key and (agent := cache.get(other)) is not None]
-        return [agent for agent in found if not agent.metadata.deletion_timestamp]
+        others = (neighbour_of(raw) for raw in list(self.wiring.cache.raw.values()) if key_of(raw) != key)
+        return [agent for agent in others if agent is not None and not agent.metadata.deletion_timestamp]
 
     def _senior(self, namespace: str) -> str:
         """The agent that makes what all agents of a namespace share."""
@@ -170,9 +170,9 @@ class InstanaAgentController(AgentController[InstanaAgent]):
         return tuple(Workload(one.name, self._objects.find(one)) for one in wanted if one.kind == kind)
 
     def describe(self, context: AgentContext[Any]) -> None:
-        agent, name = context.object, context.key.name
         context.set_status("status", verdicts.FAILED if context.failure else verdicts.RUNNING)
         context.set_status("reason", context.failure or None)
+        agent, name = context.object, context.key.name
         context.set_info("configsecret", self.info(context, SECRETS, f"{name}-config"))
         context.set_info("namespacesconfigmap", self.info(context, CONFIG_MAPS, f"{name}-namespaces"))
         names = daemon_set_names(agent)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
 from hortus.domains.agents.builders import UnknownWorkload, UnusableOptions, common_labels, owner_of
@@ -25,6 +26,7 @@ from hortus.domains.agents.operating.pages import AgentPods, StatusPages, select
 from hortus.domains.agents.operating.verdicts import AGENTS_AVAILABLE, AgentCondition, Words
 from hortus.domains.agents.types import InstanaAgent, InstanaAgentRemote
 from hortus.engine import NEVER, TRUE, Actor, KindController, Result, StepError, Steps, Wiring
+from hortus.engine.typed import NotReadable, metadata_of
 from hortus.kube.errors import Conflict, KubeError
 from hortus.kube.objects import Object, ObjectKey
 
@@ -211,14 +213,16 @@ class AgentController(KindController[AgentContext[Any]], Generic[A]):
 
     def report(self, context: AgentContext[Any], error: StepError) -> None:
         context.failure, context.failure_reason = error.message, error.reason
-        self._summarize(context)
+        # An agent of another shape, which a laxer CRD let in, has no more to be reported than its failure.
+        with suppress(NotReadable):
+            self._summarize(context)
 
     def _summarize(self, context: AgentContext[Any]) -> None:
         """Draft the status: a failure hides nothing of what is known."""
         context.apply_conditions([verdicts.reconciled(self.words, context.failure)])
         if context.is_built:
             context.apply_conditions([*self.availability(context), *self._runtime(context)])
-        context.set_status("observedGeneration", context.object.metadata.generation)
+        context.set_status("observedGeneration", metadata_of(context.raw).generation)
         if version := verdicts.semantic_version(self._world.operator_version):
             context.set_status("operatorVersion", version)
         self.describe(context)

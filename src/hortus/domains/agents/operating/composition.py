@@ -30,7 +30,7 @@ from hortus.domains.agents.operating.remotes import BY_NAMESPACE as REMOTES_BY_N
 from hortus.domains.agents.operating.remotes import InstanaAgentRemoteController
 from hortus.domains.agents.operating.renames import FormerNames
 from hortus.domains.agents.operating.settings import OperatingSettings
-from hortus.domains.agents.operating.shared_nodes import node_choices
+from hortus.domains.agents.operating.shared_nodes import neighbour_of, node_choices
 from hortus.domains.agents.options import CONFIG_LABEL, OPTIONS_ANNOTATION
 from hortus.domains.agents.types import (
     INSTANA_AGENTS,
@@ -272,7 +272,9 @@ def _concerns_others(change: Change) -> bool:
     """An InstanaAgent comes or goes, or takes other nodes, which others may have taken too."""
     if _comes_or_goes(change) or change.old is None or change.new is None:
         return _comes_or_goes(change)
-    old, new = (read(InstanaAgent, obj) for obj in (change.old, change.new))
+    old, new = neighbour_of(change.old), neighbour_of(change.new)
+    if old is None or new is None:
+        return old is not new
     return old.spec != new.spec and node_choices(old) != node_choices(new)
 
 

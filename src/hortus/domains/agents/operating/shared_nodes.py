@@ -15,6 +15,7 @@ import msgspec
 
 from hortus.domains.agents.builders.daemonset import has_key, is_named
 from hortus.domains.agents.types import InstanaAgent
+from hortus.engine.typed import NotReadable, read
 from hortus.kube.objects import Object, shaped
 
 _ANY_TAINT: Final[Object] = {"operator": "Exists"}
@@ -62,6 +63,14 @@ class NodeChoice(NamedTuple):
         """True when the other takes each of these nodes too."""
         tolerated = _ANY_TAINT in other.tolerations or all(one in other.tolerations for one in self.tolerations)
         return tolerated and all(any(wider <= term for wider in other.terms) for term in self.terms)
+
+
+def neighbour_of(obj: Object) -> InstanaAgent | None:
+    """An InstanaAgent as a neighbour of others; None for one of another shape, which is reported with its own."""
+    try:
+        return read(InstanaAgent, obj)
+    except NotReadable:
+        return None
 
 
 def node_choices(agent: InstanaAgent) -> dict[str, NodeChoice]:
@@ -122,4 +131,4 @@ def _meet(one: NodeChoice, other: NodeChoice) -> bool:
     return one.is_within(other) or other.is_within(one)
 
 
-__all__ = ["NodeChoice", "agents_on_same_nodes", "node_choices", "zones_on_same_nodes"]
+__all__ = ["NodeChoice", "agents_on_same_nodes", "neighbour_of", "node_choices", "zones_on_same_nodes"]
