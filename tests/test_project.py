@@ -101,7 +101,8 @@ _OWN_TIME = (
 )
 """The parts that ask the machine for the time: programs that people watch, limits on the CPU time of a template or a
 CEL expression, the API server's connections, watches, durations of requests and shares of its loop, the clock, the
-silence of streams by their loop's clock, and the loop of virtual time, which waits for the machine where it waits for the world outside."""
+silence of streams by their loop's clock, and the loop of virtual time, which waits for the machine where it waits for
+the world outside."""
 _READS_TIME = re.compile(
     r"time\.(time|monotonic|perf_counter|process_time|thread_time)(_ns)?|(datetime\.){1,2}(now|utcnow|today)"
     r"|.*loop(\(\))?\.time"
