@@ -30,7 +30,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _CERTIFICATE: Final = "tls.crt"
 _TURNS: Final = 10
-"""Turns of the loop until it has closed a connection whose end it reads; asyncio needs four."""
+"""Turns of the loop until it has made, or closed, a connection; asyncio needs four."""
 _LARGEST: Final = 8 << 20
 """Bytes of a request, which holds two objects at most; the API server stores none above 3 MiB."""
 
@@ -118,15 +118,26 @@ class _Listening(socket.socket):
         bound = socket.create_server((host, address.port), family=family, backlog=128, dualstack_ipv6=everywhere)
         super().__init__(fileno=bound.detach())
         self.accepted: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self._is_ending = False
 
     def accept(self) -> tuple[socket.socket, Any]:
+        if self._is_ending:
+            raise BlockingIOError
         accepted, address = super().accept()
         self.accepted.add(accepted)
         return accepted, address
 
+    async def stop_accepting(self) -> None:
+        """Returns when asyncio has taken over what it accepted: of a closed server it loses such a connection."""
+        self._is_ending = True
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
+
 
 async def _end(runner: web.AppRunner, listening: _Listening | None) -> None:
     """Stop listening and answering. A client that does not return the farewell of TLS holds no connection open."""
+    if listening is not None:
+        await listening.stop_accepting()
     server = runner.server
     transports = _transports(server)
     await runner.cleanup()
