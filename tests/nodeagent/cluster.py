@@ -123,6 +123,7 @@ class Machine:
         self.settings = read(settings_text(**extras))
         self.agent: NodeAgent | None = None
         self.restarts: list[str] = []
+        self._is_ending = False
         """The reasons for which the agent ended itself."""
 
     async def _kubelet(self) -> str:
@@ -155,8 +156,7 @@ class Machine:
             except AgentRestart as restart:
                 self.restarts.append(str(restart))
                 self.world.units.boot()
-                task = asyncio.current_task()
-                if task is not None and task.cancelling():
+                if self._is_ending:
                     # A restart that was asked for at the same time took the place of the cancellation.
                     raise asyncio.CancelledError from None
 
@@ -175,10 +175,12 @@ class Machine:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[Machine]:
         """systemd keeps the agent running."""
+        self._is_ending = False
         task = asyncio.create_task(self._run())
         try:
             yield self
         finally:
+            self._is_ending = True
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             assert task.cancelled(), task.exception()
