@@ -123,8 +123,8 @@ class Machine:
         self.settings = read(settings_text(**extras))
         self.agent: NodeAgent | None = None
         self.restarts: list[str] = []
-        self._is_ending = False
         """The reasons for which the agent ended itself."""
+        self._is_ending = False
 
     async def _kubelet(self) -> str:
         return self.kubelet_problem
