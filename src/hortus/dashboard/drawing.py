@@ -1,6 +1,6 @@
 """Pictures as SVG, made of numbers: bars of stages, strips of time, lines of a plot.
 
-Shapes carry a class for their colour and a pattern of their own, so that they are told apart without colour. Texts are
+Each shape has a class for its colour and its own pattern, so that shapes differ without colour too. Texts are
 escaped here; the style sheet does the rest, since the content security policy allows no style attributes.
 """
 

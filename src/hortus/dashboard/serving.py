@@ -1,7 +1,7 @@
 """The dashboard as a listening server, and the socket by which `hortus ui` gets a ticket for its browser.
 
-A ticket stands for the credential of whoever may open the socket: it lies in a folder that is its owner's alone, and
-what comes over it is that person's own credential, which this process forgets with the session.
+Only the owner of the socket's folder can open the socket. A credential that arrives there is that person's own; a
+ticket stands for it, and this process forgets it with the session.
 """
 
 from __future__ import annotations

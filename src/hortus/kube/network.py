@@ -1,8 +1,8 @@
 """The network of an event loop: where the calls of every client that is used on the loop go.
 
-A loop may carry a network of its own, as a loop of virtual time does. Then no client on it opens a socket, whoever made
-the client and however: its calls go to servers within this process. The choice hangs on the loop and not on the client,
-so that code which makes a client by itself cannot leave the network. On any other loop clients open sockets.
+A loop may carry a network of its own, as a loop of virtual time does. Then no client on it opens a socket, no matter
+which code made the client: its calls go to servers within this process. The choice hangs on the loop and not on the
+client, so that code which makes a client by itself cannot leave the network. On any other loop clients open sockets.
 """
 
 from __future__ import annotations

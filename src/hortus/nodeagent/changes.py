@@ -231,7 +231,7 @@ def _steps(found: Differences, new: OperatingSystemConfig, hostname: str) -> Ite
         yield PatchContainerd()
     from_images = [path for path in found.files if files[path].content.image_ref is not None]
     yield from (WriteFile(path) for path in found.files if path not in from_images)
-    # Those without a probe are written each time, as Gardener's agent does: it costs a comparison.
+    # Registries without a probe are written each time, as in Gardener's agent; that costs one comparison.
     plain = [name for name, each in registries.items() if not each.readiness_probe]
     probed = [name for name in found.registries if name not in plain]
     yield from (WriteRegistry(name) for name in plain)

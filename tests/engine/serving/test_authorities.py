@@ -61,7 +61,7 @@ def test_clients_that_know_the_bundle_of_a_month_ago_trust_every_certificate_of_
         states.append((now, pairs))
         known = states[max(look - int(NOTICE / DAY / 5), 0)][1]
         verify(pairs.serving, known.serving.bundle, now)
-        # Those that reload nothing until they must show the former one.
+        # Clients that do not reload until the server must show another certificate.
         verify(known.serving, pairs.serving.bundle, now)
         assert authorities(pairs) <= 2
     assert len({one.authority.certificate for _, one in states}) == 5

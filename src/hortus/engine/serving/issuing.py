@@ -38,7 +38,7 @@ def authority_made(*, begins: float, ends: float) -> tuple[bytes, Secret]:
     """An authority that signs certificates of servers, and its key, both PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     mark = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    # A name of its own: by the name clients look for who signed, and several are in their bundle.
+    # Each authority has its own name: clients find the signer by name, and their bundle holds several.
     subject = _subject(f"{_SUBJECT} {mark.digest.hex()[:16]}")
     builder = (
         _begun(subject, subject, key, begins=begins, ends=ends)

@@ -13,8 +13,8 @@ from typing import Final
 import msgspec
 
 from hortus.domains.garden.extension.admission import read_shoot, review_shoot
-from hortus.domains.garden.extension.admissionflags import AdmissionSettings
 from hortus.domains.garden.extension.topic import ConfigReviewer
+from hortus.domains.garden.extension.webhookplace import WebhookPlace
 from hortus.domains.garden.kinds.seedcluster import GardenShoot
 from hortus.engine import Manager, is_deleting
 from hortus.engine.flags import FlagError
@@ -58,7 +58,7 @@ def add_admission(
     client: Client,
     garden: Client,
     topics: Sequence[ConfigReviewer],
-    settings: AdmissionSettings,
+    settings: WebhookPlace,
 ) -> HttpsServer:
     """Add the webhook. `client` is the management cluster, which keeps the certificate. Raises FlagError."""
     try:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
-from hortus.engine.flags import Flag, FlagError
+from hortus.domains.garden.extension.webhookplace import WebhookPlace, webhook_place
+from hortus.engine.flags import Flag
 
 SEED_WEBHOOK_FLAGS: Final = (
     Flag(
@@ -34,33 +32,6 @@ SEED_WEBHOOK_FLAGS: Final = (
 )
 
 
-class SeedWebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The choices."""
-
-    address: str
-    """Address to listen on; 0 where no webhook is served."""
-    url: str
-    """Address of the webhooks for API servers; empty for that of the Service."""
-    service: str
-    namespace: str
-    folder: Path
-    """Folder with a certificate, where one is made elsewhere."""
-
-    @property
-    def is_served(self) -> bool:
-        """True where webhooks are served."""
-        return self.address != "0"
-
-
-def seed_webhook_settings(values: Mapping[str, Any]) -> SeedWebhookSettings:
+def seed_webhook_settings(values: Mapping[str, Any]) -> WebhookPlace:
     """The choices that flags make. Raises FlagError."""
-    address = values["garden-webhook-bind-address"]
-    if address != "0" and ":" not in address:
-        raise FlagError(f"invalid value {address!r} for flag --garden-webhook-bind-address: must be HOST:PORT or 0")
-    return SeedWebhookSettings(
-        address=address,
-        url=values["garden-webhook-url"],
-        service=values["garden-webhook-service"],
-        namespace=values["garden-webhook-namespace"],
-        folder=Path(values["garden-webhook-cert-dir"]),
-    )
+    return webhook_place(values, "garden-webhook")

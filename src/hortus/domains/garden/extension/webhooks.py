@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from hortus.domains.garden.extension.topic import ExtensionTopic, SeedWebhook
-from hortus.domains.garden.extension.webhookflags import SeedWebhookSettings
+from hortus.domains.garden.extension.webhookplace import WebhookPlace
 from hortus.engine import Manager, metadata_of
 from hortus.engine.flags import FlagError
 from hortus.engine.health import parse_address
@@ -75,7 +75,7 @@ def add_seed_webhooks(
     client: Client,
     seed: Client,
     webhooks: Sequence[PlacedWebhook],
-    settings: SeedWebhookSettings,
+    settings: WebhookPlace,
     known: Collection[str] = (),
 ) -> HttpsServer:
     """Add the server. `client` is the management cluster, which keeps the certificate. Raises FlagError.
