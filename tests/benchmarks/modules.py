@@ -186,7 +186,19 @@ class Benchmark:
                 await asyncio.sleep(5.0)
         await self.settled()
         wall = time.monotonic() - began
+        await self._idle()
         return {"seconds": wall, **self._each_kyma(before, after), **await self._reach_rest(before)}
+
+    async def _idle(self, pause: float = 20.0) -> None:
+        """Return when nothing was reconciled for a while: what late watches of a restart found has been compared."""
+        before = await self.meters.sample()
+        async with asyncio.timeout(self.options.patience):
+            while True:
+                await asyncio.sleep(pause)
+                after = await self.meters.sample()
+                if not reconciles(before, after, "manifest") and not reconciles(before, after, "kyma"):
+                    return
+                before = after
 
     async def rest(self) -> Figures:
         before, began = await self.meters.sample(), time.monotonic()

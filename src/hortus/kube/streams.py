@@ -50,7 +50,7 @@ class StreamHandler(ResponseHandler):
     def data_received(self, data: bytes) -> None:
         # No bytes are aiohttp's way to let the parser continue with what it has.
         if data and self.absorb is not None:
-            if self.awaited and self._between and (line := sole_line(data)) is not None and self.absorb(line):
+            if self.awaited and self._between and (line := sole_line(data)) and self.absorb(line):
                 self._heard = self._loop.time()
                 return
             self.awaited, self._between = False, data.endswith(_CHUNK_END)

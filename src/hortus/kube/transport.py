@@ -62,8 +62,8 @@ Reader = Callable[[], Awaitable[bytes]]
 """Returns the next piece of a body at each call, b"" at its end."""
 
 Absorb = Callable[[bytes], bool]
-"""Takes a whole line that arrived while the reader waits, and returns True when the reader need not see it. It must be
-quick and must not raise."""
+"""Takes a whole line that arrived while the reader waits, and returns True when the reader need not see it. An empty
+line says that the server is known to live by another stream. It must be quick and must not raise."""
 
 
 class CallOptions(TypedDict, total=False):

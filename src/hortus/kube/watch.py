@@ -128,7 +128,13 @@ class Watch:
         return min(2 * self._connection.settings.bookmark_period, longest) if self._bookmarks else longest
 
     def _absorb(self, line: bytes) -> bool:
-        """Takes a bookmark where it arrives, so that no task is woken for it. All before it has been read."""
+        """Takes a bookmark where it arrives, so that no task is woken for it. All before it has been read.
+
+        An empty line says as much as one of the version that is known already.
+        """
+        if not line and self.resource_version and self._on_bookmark is not None:
+            self._on_bookmark(self.resource_version)
+            return True
         if not line.startswith(_BOOKMARK_BEGIN) or len(line) > self._longest or self._on_bookmark is None:
             return False
         if (plain := _BOOKMARK.fullmatch(line)) is not None:

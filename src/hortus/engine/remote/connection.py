@@ -17,6 +17,7 @@ from hortus.engine.remote.budget import Account, WatchSlot
 from hortus.engine.remote.context import PoolContext
 from hortus.engine.remote.credentials import KubeconfigRef
 from hortus.engine.remote.links import Line, Link
+from hortus.engine.remote.pulse import Pulse
 from hortus.engine.remote.states import RemoteState, RemoteUnavailable
 from hortus.kube import Access, Answer
 from hortus.kube.errors import Expired, KubeError, RequestTimedOut, ResponseTooLarge, Unauthorized
@@ -38,6 +39,7 @@ class Remote:
         self._turns = asyncio.Semaphore(pool.settings.calls)
         self._limiter = RateLimiter(pool.settings.qps, pool.settings.burst, clock=pool.clock)
         self._active = ActiveLink(place, pool, account=self.account)
+        self._pulse = Pulse(place, pool, self._interrupt)
         self.health = self._active.health
         self.holders = 0
         """The number of holders that want it connected and watched, also while nothing is under way."""
@@ -147,13 +149,13 @@ class Remote:
         """One stream; gives the slot back when it is over."""
         await self._limiter.acquire()
         link = await self._enter(patient=patient, slot=slot)
-        line = Line(self._pool.memory)
+        line, interruptions = Line(self._pool.memory), link.interruptions
 
         async def piece() -> bytes:
             try:
                 found = await read()
             except KubeError as error:
-                if link.superseded == "rotated":
+                if link.superseded == "rotated" or link.interruptions > interruptions:
                     return b""
                 if link.superseded == "recreated":
                     raise Expired(f"{self.place}: another cluster answers there now") from None
@@ -161,6 +163,7 @@ class Remote:
                 raise
             if found:
                 self.health.heard = self._pool.clock.monotonic()
+                self._pulse.heard(beat)
                 if not line.grows(found):
                     raise ResponseTooLarge(
                         self.host, "there is no room for a long event: those of all clusters exceed the memory", ""
@@ -173,14 +176,17 @@ class Remote:
             if absorb is None or link.superseded or not absorb(line):
                 return False
             self.health.heard = self._pool.clock.monotonic()
+            self._pulse.heard(beat)
             return True
 
         began = False
+        beat = self._pulse.join(target, idle_timeout, absorb)
         try:
             async with link.connection.stream(
-                target, accept=accept, idle_timeout=idle_timeout, absorb=heard if absorb is not None else None
+                beat.target, accept=accept, idle_timeout=beat.idle_timeout, absorb=heard if absorb is not None else None
             ) as read:
                 began = True
+                self._pulse.begun(beat)
                 if link is self._active.link:
                     self.health.succeeded()
                 else:
@@ -193,6 +199,7 @@ class Remote:
                 self._failed(error, link)
             raise
         finally:
+            self._pulse.leave(beat)
             line.end()
             slot.give()
             self._left()
@@ -275,6 +282,10 @@ class Remote:
             finally:
                 turn.over()
 
+    def _interrupt(self) -> None:
+        if self.link is not None:
+            self.link.interrupt()
+
     def _failed(self, error: KubeError, link: Link) -> None:
         """Something went wrong with a call over `link`; of a former one it says nothing about the present."""
         if link is self._active.link:
@@ -283,6 +294,7 @@ class Remote:
     def _broke(self, error: KubeError, link: Link) -> None:
         """A stream ended in the middle. One that was silent may have had nothing to say: a probe finds out."""
         if isinstance(error, RequestTimedOut):
+            link.interrupt()
             if link is self._active.link:
                 self._pool.probe_in(self.place, 0.0)
         else:

@@ -19,14 +19,21 @@ _SHORT_LINE = 64 << 10
 class Link:
     """One connection with one credential; so many `calls` are under way."""
 
-    __slots__ = ("calls", "connection", "digest", "superseded")
+    __slots__ = ("calls", "connection", "digest", "interruptions", "superseded")
 
     def __init__(self, connection: RemoteConnection, digest: bytes) -> None:
         self.connection = connection
         self.digest = digest
         self.calls = 0
+        self.interruptions = 0
+        """The number of times that its streams were ended in good order, to begin again."""
         self.superseded = ""
         """The reason why streams have to end: "rotated", "recreated", "gone", or "" while this link is current."""
+
+    def interrupt(self) -> None:
+        """End all streams in good order: their readers begin new ones where they stopped."""
+        self.interruptions += 1
+        self.connection.end_streams()
 
     async def identify(self) -> str:
         """The uid of the cluster, which proves the credential; "" when it may not read that, which proves it too."""

@@ -52,7 +52,8 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True):
     probe_every: float = 300.0
     """A cluster that is watched and was not heard of for so long is probed."""
     bookmark_period: float = 60.0
-    """Between two bookmarks of a watch: one that is silent for two of them ends, and its cluster is probed."""
+    """Between two bookmarks: a watch with them that is silent for two ends, and its cluster is probed. One watch of a
+    cluster has them."""
     watch_period: float = 3600.0
     """The shortest time of one stream of a watch, up to twice this. To begin one again costs a request, so thousands of
     clusters at rest are asked seldom; bookmarks show all the while that a stream lives."""
