@@ -3,6 +3,9 @@
 Thousands of objects have tens of thousands of series, whose text takes a second to write. Families are collected at
 once, in the event loop; their text is written in a thread, so that reconciles go on meanwhile. A `LazySeries` makes its
 samples only there, from values that do not change.
+
+`?name[]=FAMILY`, which may be repeated, asks for some families alone, as with Prometheus' own exporters: who looks at
+queues need not read a series for each object.
 """
 
 from __future__ import annotations
@@ -57,5 +60,7 @@ class _Collected(Collector):
 async def exposed(request: web.Request, registry: CollectorRegistry) -> web.Response:
     """The metrics of `registry`, in the format that the scraper asks for."""
     encode, content_type = exposition.choose_encoder(request.headers.get("Accept", ""))
-    body = await asyncio.to_thread(encode, _Collected(list(registry.collect())))
+    asked = frozenset(request.query.getall("name[]", ()))
+    families = [one for one in registry.collect() if not asked or asked & {one.name, f"{one.name}_total"}]
+    body = await asyncio.to_thread(encode, _Collected(families))
     return web.Response(body=body, headers={"Content-Type": content_type})

@@ -76,6 +76,7 @@ class Manager:
         """The checks behind /readyz; parts of the process add theirs."""
         self._random = random or Random()  # noqa: S311 - jitter, not secrecy
         self.caches = Caches(client, clock=self.clock, random=self._random)
+        self.metrics.watching(self.caches)
         self._other_caches: list[Caches] = []
         self._leadership = Leadership(election)
         self._runnables = Runnables(self._leadership, shards)
@@ -121,6 +122,7 @@ class Manager:
         """Caches of another API server, started and stopped with the rest."""
         caches = Caches(client, clock=self.clock, random=self._random)
         self._other_caches.append(caches)
+        self.metrics.watching(caches)
         return caches
 
     def controller(

@@ -8,7 +8,7 @@ Labels are the controller's name and nothing of an object.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry
@@ -79,6 +79,11 @@ class ObservedShards(Protocol):
     def counts(self) -> ObservedCounts: ...
 
 
+class ObservedCaches(Protocol):
+    def problems(self) -> Iterable[tuple[Sized, Exception | None]]:
+        """Every cache, with why it is not kept current now."""
+
+
 class QueueMeter:
     """The numbers of one queue."""
 
@@ -130,6 +135,7 @@ class EngineMetrics(Collector):
         self._shards: dict[str, ObservedShards] = {}
         self._held: dict[str, Callable[[], int]] = {}
         self._rivals: dict[str, Callable[[], bool]] = {}
+        self._caches: list[ObservedCaches] = []
         if registry is not None:
             registry.register(self)
 
@@ -160,12 +166,17 @@ class EngineMetrics(Collector):
         """Report how many objects of `controller` this replica holds."""
         self._held[controller] = count
 
+    def watching(self, caches: ObservedCaches) -> None:
+        """Report the watches of `caches`, and the objects that they keep."""
+        self._caches.append(caches)
+
     def describe(self) -> Iterable[Metric]:
         return self.collect()
 
     def collect(self) -> Iterable[Metric]:
         yield from self._collect_controllers()
         yield from self._collect_queues()
+        yield from self._collect_watches()
         if self._leading:
             family = GaugeMetricFamily(
                 "leader_election_master_status",
@@ -185,6 +196,23 @@ class EngineMetrics(Collector):
                 family.add_metric((name,), float(is_held()))
             yield family
         yield from self._collect_shards()
+
+    def _collect_watches(self) -> Iterable[Metric]:
+        if not self._caches:
+            return
+        known = [found for caches in self._caches for found in caches.problems()]
+        behind = sum(1 for _, problem in known if problem is not None)
+        watches = GaugeMetricFamily(
+            "hortus_watches",
+            "Watches of this process: those that keep their cache current, and others.",
+            labels=("state",),
+        )
+        watches.add_metric(("current",), len(known) - behind)
+        watches.add_metric(("behind",), behind)
+        yield watches
+        yield GaugeMetricFamily(
+            "hortus_cached_objects", "Objects that watches keep in memory.", value=sum(len(one) for one, _ in known)
+        )
 
     def _collect_shards(self) -> Iterable[Metric]:
         if not self._shards:
