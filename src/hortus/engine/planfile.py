@@ -89,15 +89,22 @@ def load(path: Path) -> PlanFile:
     try:
         if path.stat().st_size > _LARGEST:
             raise PlanFileError(f"{path} is too large for a plan; save one with `hortus plan --save FILE`")
-        found = msgspec.json.decode(path.read_bytes(), type=PlanFile)
+        content = path.read_bytes()
     except OSError as error:
         raise PlanFileError(f"{path}: {error.strerror}") from None
-    except msgspec.MsgspecError as error:
-        raise PlanFileError(f"{path} is no saved plan: {error}; save one with `hortus plan --save FILE`") from None
+    return understood(content, str(path))
+
+
+def understood(content: bytes, name: str) -> PlanFile:
+    """The plan of a file's content. Raises PlanFileError, which names the file."""
+    try:
+        found = msgspec.json.decode(content, type=PlanFile)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise PlanFileError(f"{name} is no saved plan: {error}; save one with `hortus plan --save FILE`") from None
     if found.format != FORMAT:
-        raise PlanFileError(f"{path}: format {found.format!r} is not {FORMAT}; save the plan again")
+        raise PlanFileError(f"{name}: format {found.format!r} is not {FORMAT}; save the plan again")
     if found.checksum != _checksum(found):
-        raise PlanFileError(f"{path} was edited after it was saved: its checksum does not fit; plan again")
+        raise PlanFileError(f"{name} was edited after it was saved: its checksum does not fit; plan again")
     return found
 
 
