@@ -17,10 +17,11 @@ import functools
 from collections.abc import AsyncIterator
 
 import aiohttp
+import msgspec
 import orjson
 from yarl import URL
 
-from hortus.kube.access import Access
+from hortus.kube.access import Access, Credentials
 from hortus.kube.answers import believed, read_body, refusal
 from hortus.kube.auth import CredentialSource
 from hortus.kube.clock import Clock, SystemClock
@@ -36,7 +37,7 @@ from hortus.kube.metrics import RequestObserver
 from hortus.kube.network import current_network
 from hortus.kube.pool import SessionPool
 from hortus.kube.ratelimit import RateLimiter
-from hortus.kube.secret import without_credential
+from hortus.kube.secret import Secret, without_credential
 from hortus.kube.streams import StreamHandler
 from hortus.kube.transport import JSON, Absorb, Answer, ConnectionSettings, Reader
 
@@ -98,6 +99,12 @@ class Connection:
         """
         self._aim(access)
         self._pool.become(access, self._auth, host=self.host)
+
+    def authorize(self, token: Secret) -> None:
+        """Sends another bearer token of the same user from the next call on; calls and streams in flight go on."""
+        self.access = msgspec.structs.replace(self.access, credentials=Credentials(token=token))
+        self._auth = CredentialSource(self.access, clock=self.clock)
+        self._pool.authorize(self._auth)
 
     async def close(self) -> None:
         """Closes all connections; calls and streams in flight fail."""

@@ -116,6 +116,10 @@ class SessionPool:
         self._headers = self._common_headers()
         self._version = -1
 
+    def authorize(self, auth: CredentialSource) -> None:
+        """Takes another source of the Authorization header. The session stays: a header needs no new connection."""
+        self._auth = auth
+
     def session(self) -> aiohttp.ClientSession:
         """The session with the current credentials. Raises ConnectionFailed after `close()`, TlsFailed."""
         session = self._session
