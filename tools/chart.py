@@ -36,6 +36,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "watchNamespace": {"type": "string", "maxLength": 63, "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"},
     "webhooks.certificates": {"enum": ["hortus", "cert-manager", "openshift"]},
     "dashboard.publicUrl": {"type": "string", "pattern": "^(https://[^/]+)?$"},
+    "dashboard.oidc.issuerUrl": {"type": "string", "pattern": "^(https://[^?#]+)?$"},
     "webhooks.url": {"type": "string", "pattern": "^(https://[^/].*)?$"},
     "podDisruptionBudget.minAvailable": {"type": ["string", "integer"]},
     "podDisruptionBudget.maxUnavailable": {"type": ["string", "integer"]},

@@ -25,8 +25,7 @@ import aiohttp
 import uvloop
 from tests.benchmarks.fleet import PATIENCE, Figures, _counted, _each, cpu_seconds, resident_mib, server_writes
 
-from hortus.cli.up.metrics import metrics_socket
-from hortus.cli.up.state import RunFile, StateDirectory
+from hortus.cli.up.state import RunFile, StateDirectory, metrics_socket
 from hortus.domains.clusters.types import RUNTIMES
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.kube import Client, yaml

@@ -36,6 +36,8 @@ PAGES: Final = (
     "/access",
     "/leftovers",
     "/audit",
+    "/plans",
+    "/health",
 )
 _RULES: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 

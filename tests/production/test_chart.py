@@ -17,6 +17,7 @@ from hortus.cli.flags import FLAGS
 from hortus.cli.install.chart import chart_folder, objects, values_of
 from hortus.kube import yaml
 from hortus.kube.objects import Object
+from hortus.kube.selectors import LabelSelector
 from hortus.terminal import CommandError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,7 +41,18 @@ EVERYTHING: dict[str, Any] = {
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "more-{{ .Release.Name }}"}},
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: text}\n",
     ],
-    "dashboard": {"enabled": True, "publicUrl": "https://hortus.example.org", "tlsSecretName": "dashboard-tls"},
+    "dashboard": {
+        "enabled": True,
+        "publicUrl": "https://hortus.example.org",
+        "tlsSecretName": "dashboard-tls",
+        "oidc": {
+            "issuerUrl": "https://idp.example.org",
+            "clientId": "hortus",
+            "clientSecretName": "oidc",
+            "scopes": ["groups"],
+            "caConfigMapName": "oidc-ca",
+        },
+    },
     "podLabels": {"a": "b"},
     "podAnnotations": {"c": "d"},
     "deploymentAnnotations": {"e": "f"},
@@ -358,3 +370,27 @@ def test_the_dashboard_has_no_permission_no_token_and_no_way_in_the_clear() -> N
     assert all(subject["name"] != account for one in bindings for subject in one.get("subjects", ()))
     with pytest.raises(CommandError, match=r"dashboard\.publicUrl"):
         objects("hortus-system", {"dashboard": {"enabled": True}})
+
+
+def test_the_dashboard_reads_the_metrics_of_the_pods_of_its_release() -> None:
+    values = {
+        "dashboard": {"enabled": True, "publicUrl": "https://hortus.example.org"},
+        "networkPolicy": {"enabled": True},
+        "prometheus": {"enabled": False},
+    }
+    found = objects("hortus-system", values)
+    deployments = {one["metadata"]["name"]: one for one in found if one["kind"] == "Deployment"}
+    arguments = deployments["hortus-dashboard"]["spec"]["template"]["spec"]["containers"][0]["args"]
+    (place,) = [one.partition("=")[2] for one in arguments if one.startswith("--metrics-pods=")]
+    namespace, selector = place.removesuffix(":8080").split("/", 1)
+    assert namespace == "hortus-system"
+    parsed = LabelSelector.parse(selector)
+    chosen = [
+        name for name, one in deployments.items() if parsed.matches(one["spec"]["template"]["metadata"]["labels"])
+    ]
+    assert chosen == ["hortus"]
+    (policy,) = [one for one in found if one["kind"] == "NetworkPolicy"]
+    assert "http-metrics" in str(policy["spec"]["ingress"])
+    given = {"dashboard": {**values["dashboard"], "oidc": {"issuerUrl": "https://idp.example.org"}}}
+    with pytest.raises(CommandError, match=r"dashboard\.oidc\.clientId"):
+        objects("hortus-system", given)

@@ -99,6 +99,13 @@ def has(text: str) -> Callable[[Any], bool]:
     return lambda found: text in str(found)
 
 
+def _oidc(name: str, value: Any, expected: Callable[[Any], bool]) -> Change:
+    """A value of the dashboard's provider, as an argument."""
+    provider = (("dashboard.oidc.issuerUrl", "https://provider.example.org"), ("dashboard.oidc.clientId", "hortus"))
+    needs = (*_SHOWN, *(one for one in provider if one[0] != f"dashboard.oidc.{name}"))
+    return Change(f"dashboard.oidc.{name}", value, _DASHBOARD, (*BOX, "args"), expected, needs=needs)
+
+
 def _pod(path: str, value: Any, *field: Part, expected: Any = None, needs: Sequence[tuple[str, Any]] = ()) -> Change:
     """A value of the pods' template: nothing but a restart brings it to them."""
     wanted = value if expected is None else expected
@@ -285,6 +292,11 @@ CHANGES: tuple[Change, ...] = (
         needs=_SHOWN,
     ),
     Change("dashboard.tlsSecretName", "tls", _DASHBOARD, (*POD, "volumes"), has("'secretName': 'tls'"), needs=_SHOWN),
+    _oidc("issuerUrl", "https://idp.example.org", has("--oidc-issuer-url=https://idp.example.org")),
+    _oidc("clientId", "fleet", has("--oidc-client-id=fleet")),
+    _oidc("scopes", ["groups"], has("--oidc-scope=groups")),
+    _oidc("clientSecretName", "oidc", has("--oidc-client-secret-file=/oidc/client-secret")),
+    _oidc("caConfigMapName", "oidc-ca", has("--oidc-ca-file=/oidc-ca/ca.crt")),
     Change(
         "dashboard.resources",
         {"requests": {"cpu": "300m"}},

@@ -67,14 +67,15 @@ class ClustersPage(FleetPage):
 class Catalogue:
     """Pages by name, with the views whose rows they show."""
 
-    def __init__(self, domains: Iterable[Domain]) -> None:
+    def __init__(self, domains: Iterable[Domain], others: Iterable[FleetPage] = ()) -> None:
+        """`others` are pages of the dashboard itself."""
         domains = list(domains)
         parts = [part for domain in domains for part in domain.cluster_parts()]
         changed = dict.fromkeys(kind for domain in domains for kind in domain.kinds())
         views = sorted((view for domain in domains for view in domain.fleet_views()), key=lambda view: view.order)
         shown = {kind.resource.kind: view.page for view in views for kind in view.kinds if kind.resource.group}
         pages: list[FleetPage] = [ClustersPage(parts), *(page for domain in domains for page in domain.pages())]
-        pages.append(ChangesPage(changed, shown))
+        pages += [ChangesPage(changed, shown), *others]
         self.pages: Mapping[str, FleetPage] = {page.name: page for page in sorted(pages, key=lambda page: page.order)}
         self._views = {name: tuple(view for view in views if view.page == name) for name in self.pages}
 

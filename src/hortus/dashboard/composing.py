@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from hortus.dashboard.catalogue import Catalogue
 from hortus.dashboard.content import Content
@@ -28,6 +29,26 @@ _EVENTS_KEPT: Final = 5.0
 """Seconds for which events are shown again before they are asked for again."""
 
 
+class Reading(NamedTuple):
+    """The content of a page that is read when it is shown."""
+
+    blocks: Sequence[Block] = ()
+    notes: Sequence[str] = ()
+    item: Item | None = None
+    """The page of one object; None for one that does not exist."""
+
+
+class ReadPage(FleetPage, ABC):
+    """A page of things that are no objects of the fleet: they are read when it is shown, and are not watched."""
+
+    upload: str = ""
+    """The label of a file that a viewer may open on the overview; empty for none."""
+
+    @abstractmethod
+    async def read(self, viewer: Viewer, key: ItemKey | None, now: float) -> Reading:
+        """The content as this viewer may see it. Raises KubeError."""
+
+
 class Drawings:
     """The parts of contents that were drawn last; open pages that show the same share them."""
 
@@ -36,7 +57,7 @@ class Drawings:
 
     def of(self, content: Content, *, csrf: str, now: float) -> Drawn:
         """The parts of a page. Those of an overview have no form of a session, so all sessions share them."""
-        token = csrf if content.key is not None else ""
+        token = csrf if content.key is not None or content.upload else ""
         known = self._known.get(id(content))
         if known is None or known[0] is not content or known[1] != token:
             if len(self._known) > _KEPT:
@@ -70,6 +91,8 @@ class Composer:
         patience: float = PATIENCE,
     ) -> Content:
         """The content as this viewer may see it. Raises KubeError."""
+        if isinstance(page, ReadPage):
+            return await self._read(viewer, page, key, namespace=namespace, filters=filters)
         kinds, watch = self.kinds(page, key), viewer.watch(namespace)
         await watch.want(kinds, patience=patience)
         if key is None:
@@ -92,6 +115,18 @@ class Composer:
         content.actions = [one for one in item.actions if await viewer.reviews.all_allowed(one.needs)]
         content.blocks, problem = await self._with_events(viewer, namespace, key, item)
         content.notes = [*content.notes, *([problem] if problem else [])]
+        return content
+
+    async def _read(
+        self, viewer: Viewer, page: ReadPage, key: ItemKey | None, *, namespace: str, filters: Filters
+    ) -> Content:
+        found = await page.read(viewer, key, self._clock.now())
+        title = page.title if key is None else f"{found.item.title if found.item else key.name} - {page.title}"
+        content = Content(page, key, title, namespace, found.notes, filters, blocks=found.blocks, item=found.item)
+        content.upload = page.upload if key is None else ""
+        if key is not None and found.item is not None:
+            content.blocks, content.actions = found.item.blocks, found.item.actions
+        content.gone = key is not None and found.item is None
         return content
 
     def _overview(self, page: FleetPage, watch: FleetWatch, filters: Filters) -> Content:

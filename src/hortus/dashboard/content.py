@@ -28,6 +28,8 @@ class Content(msgspec.Struct):
     item: Item | None = None
     actions: Sequence[Action] = ()
     """The actions that the viewer may do."""
+    upload: str = ""
+    """The label of a file that may be opened there."""
     gone: bool = False
     """True for an object that does not exist, or that this viewer cannot see."""
 

@@ -48,22 +48,40 @@ def strip(happenings: Sequence[Happening], now: float) -> Markup:
     return _picture("strip", _STRIP, f"{len(times)} entries between the first and now", inner)
 
 
-def plot(shown: Plot) -> Markup:
-    """The lines of a plot over one axis of time, from zero to the largest value."""
-    points = [point for line in shown.lines for point in line.points]
-    if not points:
-        return Markup()
-    first, last = min(at for at, _ in points), max(at for at, _ in points)
-    most = max((value for _, value in points), default=0.0) or 1.0
-    inner: list[Markup] = []
+def plot(shown: Plot, edges: tuple[float, float]) -> Markup:
+    """The lines of a plot between two times, from zero to the largest value."""
+    first, last = edges
+    most = largest(shown) or 1.0
+    inner = [
+        Markup('<line class="grid" x1="0" x2="{}" y1="{}" y2="{}"/>').format(_WIDTH, height, height)
+        for height in (4, _PLOT / 2, _PLOT - 4)
+    ]
     for number, line in enumerate(shown.lines):
-        places = " ".join(
+        places = [
             f"{_WIDTH * (at - first) / max(last - first, 1.0):.1f},{_PLOT - 4 - (_PLOT - 8) * value / most:.1f}"
             for at, value in line.points
-        )
-        inner.append(Markup('<polyline class="line line-{}" points="{}"/>').format(number % 6, places))
-    values = "; ".join(f"{line.name} {line.points[-1][1]:g}" for line in shown.lines if line.points)
+        ]
+        if len(places) == 1:
+            places.append(f"{_WIDTH},{places[0].partition(',')[2]}")
+        inner.append(Markup('<polyline class="line line-{}" points="{}"/>').format(number % 6, " ".join(places)))
+    values = "; ".join(f"{line.name} {reading(line.points[-1][1])}" for line in shown.lines)
     return _picture("plot", _PLOT, f"{shown.title}, now: {values} {shown.unit}", inner)
+
+
+def largest(shown: Plot) -> float:
+    """The value at the upper edge of a plot."""
+    return max((value for line in shown.lines for _, value in line.points), default=0.0)
+
+
+def edges_of(plots: Sequence[Plot]) -> tuple[float, float]:
+    """The times of the left and of the right edge of some plots, in seconds since 1970."""
+    times = [at for one in plots for line in one.lines for at, _ in line.points]
+    return min(times, default=0.0), max(times, default=0.0)
+
+
+def reading(value: float) -> str:
+    """A number with three digits."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _rectangle(kind: str, left: float, width: float, height: float, title: str) -> Markup:

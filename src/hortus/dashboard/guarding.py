@@ -65,6 +65,10 @@ class Guard:
             protect(answer)
         return answer
 
+    def origin_of(self, request: web.Request) -> str:
+        """The origin by which a request came that was let through."""
+        return self._hosts[request.headers["Host"].lower()]
+
     def _problem(self, request: web.Request) -> web.Response | None:
         host = request.headers.get("Host", "").lower()
         if host not in self._hosts and request.path != "/healthz":

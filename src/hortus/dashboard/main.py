@@ -10,13 +10,15 @@ import os
 import signal
 import sys
 import webbrowser
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
+from hortus.dashboard.health.sources import AddressSource, MetricsSource, pod_source
+from hortus.dashboard.oidc import OidcProvider, OidcSettings
 from hortus.dashboard.server import Dashboard
 from hortus.dashboard.serving import (
     TicketRefused,
@@ -31,12 +33,15 @@ from hortus.dashboard.viewers import ViewerCredential
 from hortus.domains import free_port
 from hortus.engine import process
 from hortus.engine.logging import LogSettings, configure_logging
-from hortus.kube import Access
+from hortus.kube import Access, Secret
+from hortus.kube.clock import SystemClock
 from hortus.kube.kubeconfig import KubeconfigError, in_cluster, load
 
 SOCKET = "dashboard.sock"
 """In the state directory of `hortus up`: gives tickets to its owner."""
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_PODS = "hortus-system/app.kubernetes.io/name=hortus,app.kubernetes.io/component=controllers:8080"
+"""Those of an installation by the chart in its usual namespace."""
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -64,6 +69,27 @@ def app() -> None:
     "--public-url", multiple=True, metavar="URL",
     help="Scheme and host by which browsers come, such as https://hortus.example.org. May be repeated.",
 )  # fmt: skip
+@click.option(
+    "--metrics-from", multiple=True, metavar="ADDRESS",
+    help="Metrics of a replica of the controllers, for the page of health: http://HOST:PORT, or unix:/PATH of a "
+    "socket. May be repeated. Viewers need permission to get the path /metrics.",
+)  # fmt: skip
+@click.option(
+    "--metrics-pods", metavar="NAMESPACE/SELECTOR:PORT",
+    help="Pods of the controllers, whose metrics are read through the API server with the credential of the viewer, "
+    "who needs permission to list pods and to get pods/proxy.",
+)  # fmt: skip
+@click.option(
+    "--oidc-issuer-url", metavar="URL",
+    help="OpenID Connect provider by which viewers may sign in; the API server must accept its ID tokens.",
+)  # fmt: skip
+@click.option("--oidc-client-id", default="", metavar="ID", help="The dashboard as a client of that provider.")
+@click.option("--oidc-client-secret-file", type=_FILE, help="File with the client's secret; none for a public client.")
+@click.option(
+    "--oidc-scope", multiple=True, default=("email", "groups", "offline_access"), show_default=True, metavar="SCOPE",
+    help="Scope that is asked for besides openid. May be repeated; offline_access lets sessions outlive an ID token.",
+)  # fmt: skip
+@click.option("--oidc-ca-file", type=_FILE, help="PEM file that the provider is trusted by, in place of the system's.")
 @click.option("--state-dir", type=click.Path(path_type=Path), hidden=True)
 @click.option("--supervised", is_flag=True, hidden=True)
 def serve(
@@ -75,6 +101,13 @@ def serve(
     tls_cert_file: Path | None,
     tls_key_file: Path | None,
     public_url: tuple[str, ...],
+    metrics_from: tuple[str, ...],
+    metrics_pods: str | None,
+    oidc_issuer_url: str | None,
+    oidc_client_id: str,
+    oidc_client_secret_file: Path | None,
+    oidc_scope: tuple[str, ...],
+    oidc_ca_file: Path | None,
     state_dir: Path | None,
     supervised: bool,
 ) -> None:
@@ -89,12 +122,16 @@ def serve(
     except (KubeconfigError, OSError) as error:
         raise click.ClickException(str(error)) from None
 
+    metrics = _sources(metrics_from, metrics_pods)
+    oidc = _provider(oidc_issuer_url, oidc_client_id, oidc_client_secret_file, oidc_scope, oidc_ca_file)
+
     async def work() -> None:
         port_known = port or free_port()
         try:
-            dashboard = Dashboard(settings_for(access, origins_of(port_known, tls=tls is not None, public=public_url)))
+            origins = origins_of(port_known, tls=tls is not None, public=public_url)
         except ValueError as error:
             raise click.ClickException(f"--public-url: {error}") from None
+        dashboard = Dashboard(settings_for(access, origins, metrics, oidc))
         address = f"{'https' if tls else 'http'}://{_shown(listen)}:{port_known}"
         async with listening(dashboard, host=listen, port=port_known, tls=tls):
             if state_dir is None:
@@ -113,6 +150,7 @@ def serve(
 @click.option("--garden-namespace", default="")
 @click.option("--state-dir", type=click.Path(path_type=Path))
 @click.option("--port", type=click.IntRange(0, 65535), default=0)
+@click.option("--metrics-pods", default=_PODS)
 @click.option("--browser/--no-browser", default=True)
 def open_(
     kubeconfig: Path,
@@ -121,6 +159,7 @@ def open_(
     garden_namespace: str,
     state_dir: Path | None,
     port: int,
+    metrics_pods: str,
     browser: bool,
 ) -> None:
     """Open the dashboard in a browser, signed in with a credential of a kubeconfig."""
@@ -137,12 +176,15 @@ def open_(
         except TicketRefused as refused:
             raise click.ClickException(str(refused)) from None
         return
-    _run(lambda: _serve_one(access, credential, port, browser=browser))
+    metrics = _sources((), metrics_pods)
+    _run(lambda: _serve_one(access, credential, metrics, port, browser=browser))
 
 
-async def _serve_one(access: Access, credential: ViewerCredential, port: int, *, browser: bool) -> None:
+async def _serve_one(
+    access: Access, credential: ViewerCredential, metrics: Sequence[MetricsSource], port: int, *, browser: bool
+) -> None:
     port = port or free_port()
-    dashboard = Dashboard(settings_for(access, origins_of(port, tls=False)))
+    dashboard = Dashboard(settings_for(access, origins_of(port, tls=False), metrics))
 
     def ready() -> None:
         ticket = dashboard.sessions.issue_ticket(credential)
@@ -158,6 +200,39 @@ def _show(address: str, *, browser: bool) -> None:
     click.echo(address)
     if browser and not webbrowser.open(address):
         click.echo("No browser could be started: open the address above within a minute.", err=True)
+
+
+def _sources(addresses: Sequence[str], pods: str | None) -> list[MetricsSource]:
+    """The places where metrics are read. Raises UsageError."""
+    found: list[MetricsSource] = []
+    try:
+        if addresses:
+            found.append(AddressSource(addresses))
+        if pods:
+            found.append(pod_source(pods))
+    except ValueError as error:
+        raise click.UsageError(f"--metrics-{'pods' if found or not addresses else 'from'}: {error}") from None
+    return found
+
+
+def _provider(
+    issuer: str | None, client_id: str, secret: Path | None, scopes: tuple[str, ...], authority: Path | None
+) -> OidcProvider | None:
+    """The provider of the flags; None without an issuer. Raises UsageError, ClickException."""
+    if issuer is None:
+        if client_id or secret is not None:
+            raise click.UsageError("--oidc-client-id: give --oidc-issuer-url, too")
+        return None
+    if not client_id:
+        raise click.UsageError("--oidc-issuer-url: give --oidc-client-id, too")
+    try:
+        known = Secret(secret.read_text().strip()) if secret is not None else None
+        ca = authority.read_bytes() if authority is not None else b""
+        return OidcProvider(OidcSettings(issuer, client_id, known, scopes, ca), SystemClock())
+    except ValueError as error:
+        raise click.UsageError(f"--oidc-issuer-url: {error}") from None
+    except OSError as error:
+        raise click.ClickException(str(error)) from None
 
 
 def _check_listening(listen: str, tls: bool, public: tuple[str, ...]) -> None:

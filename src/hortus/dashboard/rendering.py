@@ -20,7 +20,7 @@ from hortus.dashboard import drawing
 from hortus.dashboard.content import Content
 from hortus.dashboard.filters import SORTS
 from hortus.dashboard.viewers import Viewer
-from hortus.engine.fleet import OWNERS, RowStanding
+from hortus.engine.fleet import OWNERS, FleetRow, RowStanding
 from hortus.engine.outcomes import Actor
 from hortus.engine.pages import STANDINGS, FleetPage, PageLink, StateMark, TimeCell, moment, path_of, reason_of
 from hortus.terminal import clean
@@ -29,6 +29,7 @@ _FOLDER: Final = Path(__file__).parent
 LONGEST: Final = 2000
 """Characters of one text; an annotation or a message may have a million."""
 STATIC: Final = _FOLDER / "static"
+_COLUMNS: Final = ("since", "expires", "version", "region")
 SIGNS: Final = {"failed": "✗", "waiting": "·", "well": "✓", "running": "▸", "unknown": "?"}
 
 
@@ -96,6 +97,9 @@ def _environment() -> Environment:
         bar=drawing.bar,
         strip=drawing.strip,
         plot=drawing.plot,
+        largest=drawing.largest,
+        edges_of=drawing.edges_of,
+        reading=drawing.reading,
         signs=SIGNS,
         sorts=list(SORTS),
         owners=OWNERS,
@@ -107,6 +111,8 @@ def _environment() -> Environment:
         path_of=path_of,
         reason_of=reason_of,
         kind_of=_kind_of,
+        pieces=_pieces,
+        columns_of=_columns_of,
         versioned=versioned,
     )
     return made
@@ -163,3 +169,16 @@ def _kind_of(cell: object) -> str:
     if isinstance(cell, PageLink):
         return "link"
     return "time" if isinstance(cell, TimeCell) else "text"
+
+
+def _pieces(text: object) -> Iterable[tuple[object, bool]]:
+    """A text in pieces; those between backticks, such as commands, are True."""
+    if not isinstance(text, str) or text.count("`") < 2:
+        return [(text, False)]
+    return [(piece, number % 2 == 1) for number, piece in enumerate(text.split("`"))]
+
+
+def _columns_of(rows: Iterable[FleetRow]) -> list[tuple[str, str]]:
+    """Titles and fields of the columns that some row of the window has a value for."""
+    rows = list(rows)
+    return [(name.capitalize(), name) for name in _COLUMNS if any(getattr(row, name) not in (None, "") for row in rows)]

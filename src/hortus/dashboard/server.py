@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 import orjson
 import structlog
-from aiohttp import web
+from aiohttp import BodyPartReader, web
 from yarl import URL
 
 from hortus.dashboard import rendering
@@ -19,11 +19,17 @@ from hortus.dashboard.composing import Composer
 from hortus.dashboard.content import Content, document
 from hortus.dashboard.filters import BadQuery, Filters, filters_of
 from hortus.dashboard.guarding import Guard, local_path
+from hortus.dashboard.health.page import HealthPage
+from hortus.dashboard.health.sources import MetricsSource
+from hortus.dashboard.oidc import OidcProvider, OidcTokens
+from hortus.dashboard.oidcsessions import OidcSessions, SignIn
+from hortus.dashboard.plans import LARGEST, PlansPage
 from hortus.dashboard.sessions import ViewerSession, ViewerSessions
 from hortus.dashboard.streams import PageStream
 from hortus.dashboard.viewers import SignInRefused, Viewer, ViewerCredential, Viewers, token_credential
 from hortus.domains import all_domains
 from hortus.engine.pages import ActionRefused, FleetPage, ItemKey
+from hortus.engine.planfile import PlanFileError
 from hortus.kube import Access
 from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.errors import ApiError, Forbidden, KubeError, Unauthorized
@@ -36,6 +42,9 @@ _SWEEP: Final = 15.0
 _TYPES: Final = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 _TITLES: Final = {400: "Not understood", 401: "Signed out", 403: "Not allowed", 404: "Not found"}
 _SAID: Final = "said"
+_FORGED: Final = "the form does not carry the token of this session: load the page again"
+_LEFT: Final = "left"
+"""In the address of the sign-in page after a sign-out."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -47,6 +56,10 @@ class DashboardSettings(NamedTuple):
     """The management cluster: address and trust. Credentials in it are never used."""
     origins: frozenset[str]
     """Scheme and authority of each address by which browsers reach the dashboard."""
+    metrics: Sequence[MetricsSource] = ()
+    """The places where the metrics of Hortus' replicas are read."""
+    oidc: OidcProvider | None = None
+    """The provider by which viewers may sign in."""
 
 
 class _Asked(NamedTuple):
@@ -64,12 +77,18 @@ class Dashboard:
     def __init__(self, settings: DashboardSettings, *, clock: Clock | None = None) -> None:
         self._settings = settings
         self._clock = clock or SystemClock()
-        self._catalogue = Catalogue(all_domains())
+        self._health = HealthPage(settings.metrics, self._clock)
+        self._plans = PlansPage(self._clock)
+        self._catalogue = Catalogue(all_domains(), [self._health, self._plans])
         self._composer = Composer(self._catalogue, self._clock)
         self.sessions = ViewerSessions(self._clock)
         self._viewers = Viewers(self._clock)
         self._streams: set[asyncio.Task[Any]] = set()
         guard = Guard(settings.origins)
+        self._oidc: OidcSessions | None = None
+        if settings.oidc is not None:
+            sign_in = SignIn(settings.cluster, self._signed_in, self._login_form)
+            self._oidc = OidcSessions(settings.oidc, sign_in, guard, self._clock)
         self.app = web.Application(middlewares=[guard.middleware, self._problems], client_max_size=_BODY)
         self.app.add_routes(self._routes())
         self.app.cleanup_ctx.append(self._sweeping)
@@ -84,8 +103,10 @@ class Dashboard:
             web.get("/login", self._login_page),
             web.post("/login", self._login),
             web.post("/logout", self._logout),
+            *(self._oidc.routes() if self._oidc is not None else ()),
             web.get("/enter", self._enter),
             web.get("/stream", self._stream),
+            web.post(f"/{PlansPage.name}", self._open_plan),
             web.get("/{page}", self._page),
             web.get(item, self._page),
             web.post(item + "/{action}", self._act),
@@ -101,11 +122,14 @@ class Dashboard:
         raise web.HTTPSeeOther(f"/{CLUSTERS}")
 
     async def _login_page(self, request: web.Request) -> web.StreamResponse:
-        return self._login_form(local_path(request.query.get("next", "")))
+        left = self._oidc is not None and _LEFT in request.query
+        end = await self._oidc.end_address(request) if self._oidc is not None and left else ""
+        return self._login_form(local_path(request.query.get("next", "")), end=end)
 
-    def _login_form(self, next: str, problem: str = "", status: int = 200) -> web.Response:
-        host = self._settings.cluster.server
-        return _html(rendering.document("login.html", host=host, next=next, problem=problem), status)
+    def _login_form(self, next: str, problem: str = "", status: int = 200, *, end: str = "") -> web.Response:
+        host, provider = self._settings.cluster.server, self._oidc.provider.name if self._oidc is not None else ""
+        values = {"host": host, "next": next, "problem": problem, "provider": provider, "end": end}
+        return _html(rendering.document("login.html", **values), status)
 
     async def _login(self, request: web.Request) -> web.StreamResponse:
         form = await request.post()
@@ -131,12 +155,15 @@ class Dashboard:
         except (SignInRefused, KubeError) as error:
             return self._login_form(f"/{CLUSTERS}", f"Not signed in: {error}", 401)
 
-    async def _signed_in(self, credential: ViewerCredential, next: str) -> web.StreamResponse:
+    async def _signed_in(
+        self, credential: ViewerCredential, next: str, tokens: OidcTokens | None = None
+    ) -> web.Response:
         viewer = await self._viewers.get(credential)
-        cookie, session = self.sessions.open(viewer)
+        cookie, session = self.sessions.open(viewer, tokens)
         _log.info("a viewer signed in", user=viewer.username)
         answer = web.Response(status=303, headers={"Location": next})
-        left = max(0, int(session.ends - self._clock.now()))
+        ends = session.last if tokens is not None and tokens.refresh_token else session.ends
+        left = max(0, int(ends - self._clock.now()))
         answer.set_cookie(COOKIE, cookie, max_age=left, path="/", secure=True, httponly=True, samesite="Lax")
         return answer
 
@@ -145,7 +172,9 @@ class Dashboard:
         if session is not None:
             await _confirm(request, session)
             self.sessions.end(request.cookies.get(COOKIE, ""))
-        answer = web.Response(status=303, headers={"Location": "/login"})
+            if self._oidc is not None:
+                await self._oidc.end(session)
+        answer = web.Response(status=303, headers={"Location": "/login" if self._oidc is None else f"/login?{_LEFT}=1"})
         answer.del_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="Lax")
         return answer
 
@@ -234,6 +263,18 @@ class Dashboard:
         target = request.rel_url.with_path(place, encoded=True).with_query({**query, _SAID: session.say(said)})
         raise web.HTTPSeeOther(str(target))
 
+    async def _open_plan(self, request: web.Request) -> web.StreamResponse:
+        session = self._session(request)
+        if session is None:
+            raise web.HTTPSeeOther(f"/login?next=/{PlansPage.name}")
+        name, content = await _uploaded(request, session)
+        try:
+            key = await self._plans.open(session.viewer, name, content)
+        except PlanFileError as refused:
+            raise web.HTTPBadRequest(text=f"Not opened: {refused}") from None
+        _log.info("a viewer opened a plan", user=session.viewer.username, size=len(content))
+        raise web.HTTPSeeOther(rendering.address_of((PlansPage.name, key.kind, "-", key.name)))
+
     def _asked(self, parts: Any, query: Any) -> _Asked:
         page = self._catalogue.pages.get(parts.get("page", ""))
         if page is None:
@@ -281,7 +322,10 @@ class Dashboard:
         async def sweep() -> None:
             while True:
                 await self._clock.sleep(_SWEEP)
+                if self._oidc is not None:
+                    await self._oidc.renew(self.sessions.all())
                 await self._viewers.sweep(self.sessions.sweep())
+                await self._health.sample()
 
         task = asyncio.create_task(sweep(), name="sweep sessions")
         yield
@@ -312,7 +356,32 @@ async def _static(request: web.Request) -> web.StreamResponse:
 async def _confirm(request: web.Request, session: ViewerSession) -> None:
     form = await request.post()
     if not session.confirms(str(form.get("csrf", ""))):
-        raise web.HTTPForbidden(text="the form does not carry the token of this session: load the page again")
+        raise web.HTTPForbidden(text=_FORGED)
+
+
+async def _uploaded(request: web.Request, session: ViewerSession) -> tuple[str, bytes]:
+    """Name and content of the file of a form, whose first field is the token of the session."""
+    if not request.content_type.startswith("multipart/"):
+        raise web.HTTPBadRequest(text="Not opened: choose a file")
+    parts = await request.multipart()
+    token, content = await parts.next(), bytearray()
+    if not isinstance(token, BodyPartReader) or token.name != "csrf" or not await _confirms(token, session):
+        raise web.HTTPForbidden(text=_FORGED)
+    file = await parts.next()
+    if not isinstance(file, BodyPartReader) or file.name != "file" or not file.filename:
+        raise web.HTTPBadRequest(text="Not opened: choose a file")
+    while piece := await file.read_chunk(1 << 16):
+        content += piece
+        if len(content) > LARGEST:
+            text = (
+                f"Not opened: {file.filename[:80]} is larger than {LARGEST >> 20} MiB; `hortus plan -o html` shows it"
+            )
+            raise web.HTTPRequestEntityTooLarge(LARGEST, len(content), text=text)
+    return file.filename, bytes(content)
+
+
+async def _confirms(token: BodyPartReader, session: ViewerSession) -> bool:
+    return session.confirms((await token.read_chunk(1024)).decode(errors="replace"))
 
 
 def _wants_json(request: web.Request) -> bool:

@@ -18,6 +18,8 @@ import msgspec
 from aiohttp import web
 from yarl import URL
 
+from hortus.dashboard.health.sources import MetricsSource
+from hortus.dashboard.oidc import OidcProvider
 from hortus.dashboard.server import Dashboard, DashboardSettings
 from hortus.dashboard.viewers import ViewerCredential
 from hortus.kube import Access, Credentials, Secret
@@ -142,12 +144,14 @@ def origins_of(port: int, *, tls: bool, public: Sequence[str] = ()) -> frozenset
     return frozenset(found)
 
 
-def settings_for(cluster: Access, origins: frozenset[str]) -> DashboardSettings:
+def settings_for(
+    cluster: Access, origins: frozenset[str], metrics: Sequence[MetricsSource] = (), oidc: OidcProvider | None = None
+) -> DashboardSettings:
     """The settings for a cluster, of whose configuration address and trust alone are kept."""
     plain = Access(
         server=cluster.server, ca=cluster.ca, insecure=cluster.insecure, tls_server_name=cluster.tls_server_name
     )
-    return DashboardSettings(plain, origins)
+    return DashboardSettings(plain, origins, metrics, oidc)
 
 
 def _held(access: Access) -> _Held:

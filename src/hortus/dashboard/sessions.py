@@ -11,6 +11,7 @@ import hmac
 import secrets
 from typing import Final
 
+from hortus.dashboard.oidc import OidcTokens
 from hortus.dashboard.viewers import Viewer, ViewerCredential
 from hortus.kube.clock import Clock
 
@@ -25,13 +26,27 @@ _MOST: Final = 10_000
 class ViewerSession:
     """One browser that signed in."""
 
-    def __init__(self, viewer: Viewer, *, ends: float) -> None:
+    def __init__(self, viewer: Viewer, *, ends: float, last: float, tokens: OidcTokens | None = None) -> None:
         self.viewer = viewer
+        self.tokens = tokens
+        """Those of an OpenID Connect provider, if the viewer came from there."""
+        self.last = last
+        """The end that no renewal moves."""
         self.csrf = secrets.token_urlsafe(32)
         """The token that every form carries."""
         self.ends = ends
         self.said: dict[str, str] = {}
         """Outcomes of actions by a random name each, shown once by the page that follows."""
+
+    @property
+    def was_last_renewal(self) -> bool:
+        """True once the longest life of a session is its end."""
+        return self.ends >= self.last
+
+    def renewed(self, tokens: OidcTokens) -> None:
+        """Takes renewed tokens: the session ends later."""
+        self.tokens = tokens
+        self.ends = min(self.last, tokens.claims.exp)
 
     def say(self, text: str) -> str:
         """Keeps an outcome; returns the name under which the next page finds it."""
@@ -52,11 +67,11 @@ class ViewerSessions:
         self._known: dict[bytes, ViewerSession] = {}
         self._tickets: dict[bytes, tuple[float, ViewerCredential]] = {}
 
-    def open(self, viewer: Viewer) -> tuple[str, ViewerSession]:
+    def open(self, viewer: Viewer, tokens: OidcTokens | None = None) -> tuple[str, ViewerSession]:
         """A new session, and the value of its cookie."""
-        now = self._clock.now()
-        ends = min(now + LONGEST, viewer.expires if viewer.expires is not None else now + LONGEST)
-        cookie, session = secrets.token_urlsafe(32), ViewerSession(viewer, ends=ends)
+        last = self._clock.now() + LONGEST
+        ends = min(last, viewer.expires if viewer.expires is not None else last)
+        cookie, session = secrets.token_urlsafe(32), ViewerSession(viewer, ends=ends, last=last, tokens=tokens)
         if len(self._known) >= _MOST:
             self._known.pop(next(iter(self._known)))
         self._known[_digest(cookie)] = session
@@ -73,6 +88,9 @@ class ViewerSessions:
 
     def end(self, cookie: str) -> None:
         self._known.pop(_digest(cookie), None)
+
+    def all(self) -> list[ViewerSession]:
+        return list(self._known.values())
 
     def is_open(self, session: ViewerSession) -> bool:
         return session.ends > self._clock.now() and any(known is session for known in self._known.values())

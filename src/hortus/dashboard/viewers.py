@@ -17,7 +17,7 @@ from cryptography import x509
 from hortus.dashboard.readers import FleetWatch
 from hortus.dashboard.reviews import Reviews, username_of
 from hortus.engine.fleetreading import ReadGarden
-from hortus.kube import Access, Client, ConnectionSettings, Credentials, Secret
+from hortus.kube import Access, Client, Connection, ConnectionSettings, Credentials, Secret
 from hortus.kube.clock import Clock
 from hortus.kube.errors import KubeError, Unauthorized
 from hortus.kube.tokens import claims_of
@@ -80,7 +80,8 @@ class Viewer:
         self.username = ""
         self.groups: tuple[str, ...] = ()
         self.expires = credential.expires
-        self.client = Client(credential.access, settings=_SETTINGS, clock=clock)
+        self._connection = Connection(credential.access, settings=_SETTINGS, clock=clock)
+        self.client = Client.over(self._connection)
         self.reviews = Reviews(self.client, clock)
         self._clock = clock
         self._garden: ReadGarden | None = None
@@ -111,6 +112,11 @@ class Viewer:
             except KubeError:
                 return True
         return True
+
+    def renew(self, token: Secret) -> None:
+        """Goes on with a new token of the same person; watches that run are not cut."""
+        self._connection.authorize(token)
+        self.expires = claims_of(token).exp
 
     def watch(self, namespace: str) -> FleetWatch:
         """The objects in a namespace, or in all."""

@@ -164,7 +164,7 @@ class PlotLine(msgspec.Struct, frozen=True):
     """Seconds since 1970, and the value."""
 
 
-class Plot(msgspec.Struct, frozen=True, tag="plot"):
+class Plot(msgspec.Struct, frozen=True):
     """Quantities of one unit over time."""
 
     title: str
@@ -172,7 +172,15 @@ class Plot(msgspec.Struct, frozen=True, tag="plot"):
     lines: Sequence[PlotLine]
 
 
-Block = FactList | Grid | Bars | Tree | EventTimeline | Plot
+class PlotGroup(msgspec.Struct, frozen=True, tag="plots"):
+    """Plots over the same time."""
+
+    title: str
+    plots: Sequence[Plot]
+    empty: str = "Nothing was measured yet."
+
+
+Block = FactList | Grid | Bars | Tree | EventTimeline | PlotGroup
 
 
 class ItemKey(NamedTuple):

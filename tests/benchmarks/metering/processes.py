@@ -12,8 +12,7 @@ from typing import NamedTuple
 import aiohttp
 from tests.benchmarks.fleet import Figures, cpu_seconds, peak_mib, resident_mib
 
-from hortus.cli.up.metrics import metrics_socket
-from hortus.cli.up.state import StateDirectory
+from hortus.cli.up.state import StateDirectory, metrics_socket
 from hortus.kube import Client
 
 PROCESSES = ("controllers", "apiserver", "simulation")

@@ -11,8 +11,8 @@ import orjson
 from hortus.cli.flags import FLAGS
 from hortus.cli.program import program
 from hortus.cli.sharding import addresses
-from hortus.cli.up.metrics import metrics_at, metrics_socket
-from hortus.cli.up.state import StateDirectory, write_private
+from hortus.cli.up.metrics import metrics_at
+from hortus.cli.up.state import StateDirectory, metrics_socket, write_private
 from hortus.cli.up.supervisor import STOP_GRACE, CannotRun, report, until_stopped
 from hortus.domains import all_domains
 from hortus.engine import cut_on_resume

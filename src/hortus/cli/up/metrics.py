@@ -13,16 +13,10 @@ from pathlib import Path
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from hortus.cli.up.state import StateDirectory
 from hortus.engine.exposition import exposed
 
 _LONGEST = 100
 """Characters of a socket's path; systems differ between 104 and 108."""
-
-
-def metrics_socket(state: StateDirectory, replica: int) -> Path:
-    """The socket with the metrics of a replica, counted from 0. It has the name of the replica's process."""
-    return state.path / (f"controllers-{replica + 1}.sock" if replica else "controllers.sock")
 
 
 @asynccontextmanager

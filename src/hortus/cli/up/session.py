@@ -17,7 +17,7 @@ import msgspec
 
 from hortus import __version__, domains
 from hortus.cli.up.progress import Display
-from hortus.cli.up.state import RunFile, StateDirectory
+from hortus.cli.up.state import RunFile, StateDirectory, metrics_socket
 from hortus.cli.up.supervisor import LOAD_FIRST, MODULE, Child, ChildFailed, ChildReport, Listener
 from hortus.kube.objects import format_time
 
@@ -191,6 +191,8 @@ class Session:
         self._dashboard_url = f"http://127.0.0.1:{port}"
         command = [*MODULE, "hortus.dashboard.main", "serve", "--supervised", "--port", str(port)]
         command += ["--kubeconfig", str(self._state.controllers_kubeconfig), "--state-dir", str(self._state.path)]
+        sockets = [metrics_socket(self._state, number) for number in range(self._options.controllers)]
+        command += [word for socket in sockets for word in ("--metrics-from", f"unix:{socket}")]
         child = Child("dashboard", command, log=self._state.logs / "dashboard.log", inherited=self._state.lock)
         self._children.append(child)
         return child

@@ -302,3 +302,8 @@ __all__ = [
     "stopped",
     "write_private",
 ]
+
+
+def metrics_socket(state: StateDirectory, replica: int) -> Path:
+    """The socket with the metrics of a replica, counted from 0. It has the name of the replica's process."""
+    return state.path / (f"controllers-{replica + 1}.sock" if replica else "controllers.sock")

@@ -226,8 +226,8 @@ document.addEventListener("keydown", (event) => {
   const typing = event.target.matches("input, select, textarea");
   if (event.key === "Escape" && typing) { event.target.blur(); main.focus(); return; }
   if (typing) return;
-  if (going && /^[1-9]$/.test(event.key)) {
-    const page = document.querySelectorAll("nav a")[Number(event.key) - 1];
+  if (going && /^[0-9]$/.test(event.key)) {
+    const page = document.querySelectorAll("nav a")[(Number(event.key) + 9) % 10];
     going = false;
     if (page) page.click();
     return;
