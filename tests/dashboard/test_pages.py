@@ -63,6 +63,26 @@ async def test_a_rollout_has_bars_failures_and_the_owner_of_the_next_step(world:
     assert "the version is &lt;b&gt;unknown&lt;/b&gt;" in page.text and "<b>unknown" not in page.text
 
 
+async def test_a_next_step_that_is_a_command_leads_to_the_page_with_its_button(world: World) -> None:
+    await make_rollout(world.admin, "spring")
+    browser = await world.signed_in()
+    path = f"/rollouts/rollout/{FLEET}/spring"
+    command = "or <code>hortus rollout approve spring</code>"
+    assert f'<a href="{path}">open spring</a>, {command}' in (await browser.get("/rollouts")).text
+    assert f"the buttons here, {command}" in (await browser.get(path)).text
+
+
+async def test_a_table_has_the_columns_that_some_row_fills(world: World) -> None:
+    await make_cluster(world.admin, "one")
+    browser = await world.signed_in()
+    heads = ['<th scope="col">Region</th>', "Because, and next step"]
+    page = (await browser.get("/clusters")).text
+    assert not any(head in page for head in heads)
+    await make_cluster(world.admin, "ill", "Error", "gone", **{"kyma-project.io/region": "eu-1"})
+    page = (await browser.get("/clusters")).text
+    assert all(head in page for head in heads)
+
+
 async def test_the_audit_page_says_which_program_changed_an_object_and_when(world: World) -> None:
     await make_cluster(world.admin, "one")
     patch = {"metadata": {"labels": {"ring": "one"}}}

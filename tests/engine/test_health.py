@@ -178,3 +178,15 @@ def test_buckets_are_those_of_the_go_libraries() -> None:
     assert QUEUE_BUCKETS == (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)
     assert [str(bound) for bound in QUEUE_BUCKETS][:2] == ["1e-08", "1e-07"]
     assert (RECONCILE_BUCKETS[0], RECONCILE_BUCKETS[-1], len(RECONCILE_BUCKETS)) == (0.005, 60.0, 40)
+
+
+async def test_a_scraper_may_ask_for_some_families_alone(server: HealthServer, probe: Probe) -> None:
+    registry = CollectorRegistry()
+    EngineMetrics(registry).controller("widgets", workers=25)
+    serve_metrics(server, registry)
+    await server.start()
+    _, some = await probe.get("/metrics?name[]=controller_runtime_reconcile_total&name[]=nothing")
+    families = {family.name for family in text_string_to_metric_families(some)}
+    assert families == {"controller_runtime_reconcile"}
+    _, everything = await probe.get("/metrics")
+    assert len(list(text_string_to_metric_families(everything))) > 5

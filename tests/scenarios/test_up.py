@@ -11,9 +11,9 @@ import stat
 import subprocess
 import sys
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -169,29 +169,17 @@ def test_status_reports_to_people_to_machines_and_by_its_exit_code(fleet: Up, tm
 def test_the_dashboard_shows_the_health_of_the_controllers(fleet: Up) -> None:
     opened = hortus("ui", "--no-browser", "--state-dir", str(fleet.state))
     assert opened.returncode == 0, opened.stderr
-    # The cookie is Secure: over http a browser gives it to loopback, and a library to nobody.
-    entry, plain = urlsplit(opened.stdout.strip()), urllib.request.build_opener(NoRedirect)
-    with pytest.raises(urllib.error.HTTPError) as redirect:
-        plain.open(opened.stdout.strip())
-    assert redirect.value.code == 303
-    cookie = redirect.value.headers["Set-Cookie"].partition(";")[0]
-
-    def replicas() -> Any:
-        asked = urllib.request.Request(f"http://{entry.netloc}/health?output=json", headers={"Cookie": cookie})
-        with plain.open(asked) as answer:
-            document = orjson.loads(answer.read())
-        assert document["notes"] == []
-        return [row[:2] for row in document["blocks"][0]["rows"]]
-
-    name, mark = replicas()[0]
+    entry = urlsplit(opened.stdout.strip())
+    with closing(HTTPConnection(entry.netloc, timeout=PATIENCE)) as connection:
+        connection.request("GET", f"{entry.path}?{entry.query}")
+        entered = connection.getresponse()
+        cookie = (entered.getheader("Set-Cookie") or "").partition(";")[0]
+        assert (entered.status, entered.read()) == (303, b"")
+        connection.request("GET", "/health?output=json", headers={"Cookie": cookie})
+        document = orjson.loads(connection.getresponse().read())
+    assert document["notes"] == []
+    name, mark, *_ = document["blocks"][0]["rows"][0]
     assert (name, mark["text"]) == ("controllers", "answers")
-
-
-class NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Leaves a redirect to the caller."""
-
-    def redirect_request(self, *words: Any) -> None:
-        return None
 
 
 def test_files_with_credentials_are_for_their_owner_alone(fleet: Up) -> None:

@@ -29,6 +29,8 @@ _FOLDER: Final = Path(__file__).parent
 LONGEST: Final = 2000
 """Characters of one text; an annotation or a message may have a million."""
 STATIC: Final = _FOLDER / "static"
+_ONE_LINE: Final = 16
+"""Characters."""
 _COLUMNS: Final = ("since", "expires", "version", "region")
 SIGNS: Final = {"failed": "✗", "waiting": "·", "well": "✓", "running": "▸", "unknown": "?"}
 
@@ -113,6 +115,7 @@ def _environment() -> Environment:
         kind_of=_kind_of,
         pieces=_pieces,
         columns_of=_columns_of,
+        is_short=_is_short,
         versioned=versioned,
     )
     return made
@@ -182,3 +185,8 @@ def _columns_of(rows: Iterable[FleetRow]) -> list[tuple[str, str]]:
     """Titles and fields of the columns that some row of the window has a value for."""
     rows = list(rows)
     return [(name.capitalize(), name) for name in _COLUMNS if any(getattr(row, name) not in (None, "") for row in rows)]
+
+
+def _is_short(cell: object) -> bool:
+    """Reports whether a text stays on one line; longer ones break, also within a word."""
+    return isinstance(cell, str) and len(cell) <= _ONE_LINE
