@@ -1,13 +1,15 @@
-"""The dashboard before thousands of clusters: `python -m tests.benchmarks.dashboard [CLUSTERS]`.
+"""The dashboard before thousands of clusters: `python -m tests.benchmarks.dashboard --help`.
 
 An API server in one process, `hortus-dashboard` in another, and this one as the browsers: the first page of a new
 viewer, the same page again, filters, the time from a change to its event on an open page, and processor time and memory
-with 200 open pages of one viewer, and with some of several viewers.
+with open pages of one viewer, and with a page of each of many viewers that have four different sets of permissions.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import contextlib
 import multiprocessing
 import os
 import statistics
@@ -20,7 +22,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from multiprocessing.queues import Queue
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiohttp
 import orjson
@@ -37,17 +39,24 @@ from hortus.testing.apiserver import started_apiserver
 
 CLUSTERS = 5000
 PAGES = 200
-VIEWERS = 5
-REST = 10.0
+VIEWERS = 200
+REST = 60.0
 """Seconds."""
 CHANGES = 40
+CHANGES_FOR_ALL = 10
+SIGNING_IN = 4
+"""Viewers that sign in at the same time."""
+ROLES = 4
 COOKIE = "__Host-hortus"
+KEEP_ALIVE = b": keep-alive\n\n"
 HOME = "kcp-system"
 REGIONS = ("eu-central-1", "westeurope", "europe-west3", "us-east-1")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 SECRETS = Resource("", "v1", "secrets", "Secret")
 ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+GROUP = "rbac.authorization.k8s.io"
+ROLES_KIND = Resource(GROUP, "v1", "clusterroles", "ClusterRole", namespaced=False)
 BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
 Figures = dict[str, float]
 
@@ -106,6 +115,15 @@ def _named(
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **more}
 
 
+class Size(NamedTuple):
+    """The size of a run."""
+
+    clusters: int = CLUSTERS
+    pages: int = PAGES
+    viewers: int = VIEWERS
+    rest: float = REST
+
+
 class Viewer:
     """A browser with a session."""
 
@@ -156,7 +174,7 @@ def _used(pid: int) -> tuple[float, float]:
     return (int(fields[11]) + int(fields[12])) / ticks, pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-async def _measure(clusters: int, kubeconfig: Path, token: str, base: str, pid: int) -> dict[str, Figures]:
+async def _measure(size: Size, kubeconfig: Path, token: str, base: str, pid: int) -> dict[str, Figures]:
     found: dict[str, Figures] = {}
     connector = aiohttp.TCPConnector(limit=0)
     async with (
@@ -169,7 +187,7 @@ async def _measure(clusters: int, kubeconfig: Path, token: str, base: str, pid: 
         await viewer.sign_in(token)
         first, _ = await viewer.get("/clusters")
         painted = time.perf_counter()
-        while orjson.loads((await viewer.get("/clusters?output=json"))[1])["rows"]["total"] < clusters:
+        while (await _rows(viewer))["total"] < size.clusters:
             await asyncio.sleep(0.05)
         found["a new viewer"] = {
             "first page s": first,
@@ -184,27 +202,64 @@ async def _measure(clusters: int, kubeconfig: Path, token: str, base: str, pid: 
                 "word": "/clusters?q=0042",
                 "region and label": "/clusters?region=us-east-1&labels=ring%3D3",
                 "order by version": "/clusters?sort=-version",
-                "last window": f"/clusters?start={clusters - 100}",
+                "last window": f"/clusters?start={size.clusters - 100}",
                 "one cluster": f"/clusters/runtime/{HOME}/cluster-00042",
             }.items()
         }
         found["a change seen, ms"] = await _changes(admin, viewer)
-        found[f"{PAGES} pages of one viewer"] = await _many(admin, [viewer] * PAGES, pid)
-        viewers = [Viewer(session, base) for _ in range(VIEWERS)]
-        for number, one in enumerate(viewers):
-            await one.sign_in(await _account(admin, f"viewer-{number}"))
-            await one.get("/clusters")
-        found[f"{PAGES} pages of {VIEWERS} more viewers"] = await _many(
-            admin, [viewers[number % VIEWERS] for number in range(PAGES)], pid
+        found[f"{size.pages} pages of one viewer"] = await _many(admin, [viewer] * size.pages, pid, size.rest)
+        await _make_roles(admin)
+        viewers = [Viewer(session, base) for _ in range(size.viewers)]
+        used, began, free = _used(pid)[0], time.perf_counter(), asyncio.Semaphore(SIGNING_IN)
+
+        async def enter(number: int, one: Viewer) -> float:
+            issued = await _account(admin, f"viewer-{number}", f"role-{number % ROLES}")
+            async with free:
+                began = time.perf_counter()
+                await one.sign_in(issued)
+                await one.get("/clusters")
+                first = time.perf_counter() - began
+                while (await _rows(one))["total"] < size.clusters:
+                    await asyncio.sleep(0.05)
+            return first
+
+        firsts = await asyncio.gather(*(enter(number, one) for number, one in enumerate(viewers)))
+        found[f"{size.viewers} further viewers sign in"] = {
+            "first page s, median": statistics.median(firsts),
+            "first page s, worst": max(firsts),
+            "all have all rows s": time.perf_counter() - began,
+            "CPU s for each": (_used(pid)[0] - used) / size.viewers,
+            "MiB": _used(pid)[1],
+        }
+        found[f"{size.pages} pages of {size.viewers} viewers"] = await _many(
+            admin, [viewers[number % size.viewers] for number in range(size.pages)], pid, size.rest
         )
     return found
 
 
-async def _account(admin: Client, name: str) -> str:
+async def _rows(viewer: Viewer) -> Any:
+    return orjson.loads((await viewer.get("/clusters?output=json&size=1"))[1])["rows"]
+
+
+async def _make_roles(admin: Client) -> None:
+    """Roles with and without the Secrets, with and without the GardenerClusters."""
+    everything = [kind for domain in all_domains() for view in domain.fleet_views() for kind in view.kinds]
+    for number in range(ROLES):
+        hidden = [kind for bit, kind in ((1, SECRETS), (2, GARDENER_CLUSTERS)) if number & bit]
+        read = dict.fromkeys((kind.resource.group, kind.resource.plural) for kind in everything)
+        rules = [
+            {"apiGroups": [group], "resources": [plural], "verbs": ["get", "list", "watch"]}
+            for group, plural in read
+            if plural not in [kind.plural for kind in hidden]
+        ]
+        await admin.create(ROLES_KIND, {"metadata": {"name": f"role-{number}"}, "rules": rules})
+
+
+async def _account(admin: Client, name: str, role: str) -> str:
     await admin.create(ACCOUNTS, {"metadata": {"name": name, "namespace": HOME}})
     subjects = [{"kind": "ServiceAccount", "name": name, "namespace": HOME}]
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
-    await admin.create(BINDINGS, {"metadata": {"name": name}, "subjects": subjects, "roleRef": role})
+    reference = {"apiGroup": GROUP, "kind": "ClusterRole", "name": role}
+    await admin.create(BINDINGS, {"metadata": {"name": name}, "subjects": subjects, "roleRef": reference})
     issued = await admin.create_subresource(ACCOUNTS, name, "token", {"spec": {}}, HOME)
     return str(issued["status"]["token"])
 
@@ -230,28 +285,53 @@ async def _changes(admin: Client, viewer: Viewer) -> Figures:
     return {"median": statistics.median(times), "worst": max(times)}
 
 
-async def _many(admin: Client, viewers: list[Viewer], pid: int) -> Figures:
+async def _many(admin: Client, viewers: list[Viewer], pid: int, rest: float) -> Figures:
+    """Open pages at rest, then changes of one cluster that all of them show."""
+    heard: list[bytes] = []
+
     async def read(viewer: Viewer, text: asyncio.Queue[bytes]) -> None:
         async with viewer.open() as answer:
             while True:
-                await _until(answer, await text.get())
-                seen.append(time.perf_counter())
+                wanted = await text.get()
+                if wanted:
+                    await _until(answer, wanted)
+                    seen.append(time.perf_counter())
+                else:
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(rest):
+                            await _listen(answer, heard)
 
     seen: list[float] = []
     wanted = [asyncio.Queue[bytes]() for _ in viewers]
     tasks = [asyncio.create_task(read(viewer, queue)) for viewer, queue in zip(viewers, wanted, strict=True)]
     await _seen_by_all(wanted, seen, b"cluster-")
+    await asyncio.sleep(2.0)  # what is left of the first pictures
     used, began = _used(pid)[0], time.perf_counter()
-    await asyncio.sleep(REST)
-    rest = (_used(pid)[0] - used) / (time.perf_counter() - began)
-    used, began = _used(pid)[0], time.perf_counter()
-    await _touch(admin, 99, f"for-all-{began:.6f}")
-    last = await _seen_by_all(wanted, seen, f"for-all-{began:.6f}".encode()) - began
-    memory = _used(pid)[1]
+    for queue in wanted:
+        queue.put_nowait(b"")
+    await asyncio.sleep(rest)
+    found = {"CPU at rest": (_used(pid)[0] - used) / (time.perf_counter() - began)}
+    found["keep-alives for each page at rest"] = b"".join(heard).count(KEEP_ALIVE) / len(viewers)
+    found["other bytes at rest"] = len(b"".join(heard).replace(KEEP_ALIVE, b""))
+    used, lasts = _used(pid)[0], []
+    for number in range(CHANGES_FOR_ALL):
+        began = time.perf_counter()
+        text = f"for-all-{number}-{began:.6f}"
+        await _touch(admin, 99, text)
+        lasts.append(await _seen_by_all(wanted, seen, text.encode()) - began)
+    found["a change seen by all s, median"] = statistics.median(lasts)
+    found["a change seen by all s, worst"] = max(lasts)
+    found["CPU s for it"] = (_used(pid)[0] - used) / CHANGES_FOR_ALL
+    found["MiB"] = _used(pid)[1]
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    return {"CPU at rest": rest, "a change seen by all s": last, "CPU s for it": _used(pid)[0] - used, "MiB": memory}
+    return found
+
+
+async def _listen(answer: aiohttp.ClientResponse, heard: list[bytes]) -> None:
+    while piece := await answer.content.readany():
+        heard.append(piece)
 
 
 async def _seen_by_all(wanted: list[asyncio.Queue[bytes]], seen: list[float], text: bytes) -> float:
@@ -263,9 +343,9 @@ async def _seen_by_all(wanted: list[asyncio.Queue[bytes]], seen: list[float], te
     return max(seen)
 
 
-def run(clusters: int = CLUSTERS) -> dict[str, Any]:
+def run(size: Size) -> dict[str, Any]:
     answers: Queue[tuple[str, str]] = multiprocessing.get_context("spawn").Queue()
-    server = multiprocessing.get_context("spawn").Process(target=_serve, args=(clusters, answers))
+    server = multiprocessing.get_context("spawn").Process(target=_serve, args=(size.clusters, answers))
     server.start()
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -282,7 +362,7 @@ def run(clusters: int = CLUSTERS) -> dict[str, Any]:
             orjson.loads(dashboard.stdout.readline())
             try:
                 base = f"http://127.0.0.1:{port}"
-                return uvloop.run(_measure(clusters, kubeconfig, token, base, dashboard.pid))
+                return uvloop.run(_measure(size, kubeconfig, token, base, dashboard.pid))
             finally:
                 dashboard.stdin.close()
                 dashboard.wait(timeout=20)
@@ -291,5 +371,16 @@ def run(clusters: int = CLUSTERS) -> dict[str, Any]:
         server.join()
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--clusters", type=int, default=CLUSTERS)
+    parser.add_argument("--pages", type=int, default=PAGES, help="open pages")
+    parser.add_argument("--viewers", type=int, default=VIEWERS, help="viewers with a credential each")
+    parser.add_argument("--rest", type=float, default=REST, help="seconds at rest")
+    given = parser.parse_args()
+    found = run(Size(given.clusters, given.pages, given.viewers, given.rest))
+    print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
+
+
 if __name__ == "__main__":
-    print(orjson.dumps(run(int(sys.argv[1]) if len(sys.argv) > 1 else CLUSTERS), option=orjson.OPT_INDENT_2).decode())
+    main()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+import aiohttp
 import pytest
 from tests.dashboard.conftest import (
     ACCOUNTS,
@@ -209,3 +210,40 @@ async def test_the_watches_of_a_viewer_end_when_nobody_looks(world: World) -> No
         await make_cluster(world.admin, "one")
         assert [row["name"] for row in (await browser.document("/clusters"))["rows"]["items"]] == ["one"]
         await world.admin.delete(GARDENER_CLUSTERS, "one", HOME)
+
+
+@asynccontextmanager
+async def many_windows(browser: Browser) -> AsyncIterator[Browser]:
+    """The same browser with as many connections as it likes."""
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), connector=connector) as session:
+        windows = Browser(session, browser.base)
+        windows.cookie = browser.cookie
+        yield windows
+
+
+async def test_200_pages_ask_no_more_than_one_when_the_api_server_goes_and_comes_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make_cluster(world.admin, "one")
+    asked: list[str] = []
+    async with gated(world) as (gate, browser, dashboard), many_windows(browser) as windows, AsyncExitStack() as stack:
+        pages = [await stack.enter_async_context(windows.stream("/clusters")) for _ in range(200)]
+        await asyncio.gather(*(event_with(events, ">one<") for events in pages))
+        (viewer,) = dashboard._viewers._known.values()
+        kinds = len(viewer.watch("")._caches)
+        connection = viewer.client._connection
+        call, stream = connection.call, connection.stream
+        monkeypatch.setattr(connection, "call", lambda *given, **more: asked.append(given[1]) or call(*given, **more))
+        monkeypatch.setattr(connection, "stream", lambda to, **more: asked.append(to) or stream(to, **more))
+        await gate.shut()
+        await asyncio.gather(*(event_with(events, "gardenerclusters:") for events in pages))
+        await set_state(world.admin, "one", "Error", "it went on meanwhile")
+        await gate.open()
+        await asyncio.gather(*(event_with(events, "it went on meanwhile") for events in pages))
+    # The one viewer has one watch of each kind, which goes on where it stopped after a few attempts.
+    watches = [target for target in asked if "watch=true" in target]
+    assert 0 < len(watches) <= 8 * kinds, asked
+    # Permissions are asked for again when half a minute is over; nothing is listed.
+    rest = [target for target in asked if target not in watches]
+    assert all("reviews" in target for target in rest) and len(rest) <= 8 * kinds, asked

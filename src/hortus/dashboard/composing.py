@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 from hortus.dashboard.catalogue import Catalogue
 from hortus.dashboard.content import Content
 from hortus.dashboard.filters import Filters, chosen
-from hortus.dashboard.readers import FleetWatch
+from hortus.dashboard.ranking import RankedRows
+from hortus.dashboard.readers import FleetWatch, VisibleState
 from hortus.dashboard.rendering import Drawn, draw
 from hortus.dashboard.viewers import Viewer
 from hortus.engine.events import EVENTS
@@ -19,10 +22,19 @@ from hortus.kube.clock import Clock
 from hortus.kube.errors import KubeError
 from hortus.kube.objects import Object
 
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 PATIENCE: Final = 0.4
 """Seconds that a page waits for the first lists; what is missing then follows by the page's stream."""
-_KEPT: Final = 256
+_KEPT: Final = 128
 """Contents that are kept for open pages that show the same."""
+_SHORTEST: Final = 0.1
+_LONGEST: Final = 0.5
+"""Seconds between two beats: a change is to be seen within one second."""
+_MEASURED: Final = 1.0
+"""Seconds for which work is counted until the beats are made longer or shorter."""
+_JUDGED: Final = 15.0
+"""Seconds for which contents are kept although nothing changed: some depend on the time."""
 _MOST_EVENTS: Final = 50
 _OBJECTS_WITH_EVENTS: Final = 8
 _EVENTS_KEPT: Final = 5.0
@@ -49,10 +61,43 @@ class ReadPage(FleetPage, ABC):
         """The content as this viewer may see it. Raises KubeError."""
 
 
+class Beats:
+    """The moments at which open pages are drawn again, the rarer the more work that is.
+
+    Pages that were drawn whenever each of them is ready would each show another state of a fleet that changes much,
+    and none could use what was made for another.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._spent = 0.0
+        self._since = clock.monotonic()
+        self.length = _SHORTEST
+        """Seconds between two of them."""
+
+    def left(self) -> float:
+        """Seconds until the next one."""
+        now = self._clock.monotonic()
+        if now - self._since >= _MEASURED:
+            self.length = min(max(_SHORTEST, self._spent / (now - self._since)), _LONGEST)
+            self._spent, self._since = 0.0, now
+        return self.length - now % self.length
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Counts the time of the block as work on pages."""
+        began = self._clock.monotonic()
+        try:
+            yield
+        finally:
+            self._spent += self._clock.monotonic() - began
+
+
 class Drawings:
     """The parts of contents that were drawn last; open pages that show the same share them."""
 
-    def __init__(self) -> None:
+    def __init__(self, beats: Beats) -> None:
+        self._beats = beats
         self._known: dict[int, tuple[Content, str, Drawn]] = {}
 
     def of(self, content: Content, *, csrf: str, now: float) -> Drawn:
@@ -60,9 +105,9 @@ class Drawings:
         token = csrf if content.key is not None or content.upload else ""
         known = self._known.get(id(content))
         if known is None or known[0] is not content or known[1] != token:
-            if len(self._known) > _KEPT:
-                self._known.clear()
-            known = self._known[id(content)] = content, token, draw(content, csrf=token, now=now)
+            with self._beats.working():
+                known = content, token, draw(content, csrf=token, now=now)
+        _keep(self._known, id(content), known)
         return known[2]
 
 
@@ -72,9 +117,13 @@ class Composer:
     def __init__(self, catalogue: Catalogue, clock: Clock) -> None:
         self._catalogue = catalogue
         self._clock = clock
-        self._contents: dict[tuple[object, ...], tuple[object, Content]] = {}
-        self.drawings = Drawings()
-        self._events: dict[tuple[int, str, ItemKey], tuple[float, Sequence[Happening], str]] = {}
+        self._contents: dict[_Place, tuple[int, Content]] = {}
+        self._rows = RankedRows(clock)
+        self.beats = Beats(clock)
+        self.drawings = Drawings(self.beats)
+        self._events: WeakKeyDictionary[Viewer, dict[tuple[str, ItemKey], tuple[float, Sequence[Happening], str]]] = (
+            WeakKeyDictionary()
+        )
 
     def kinds(self, page: FleetPage, key: ItemKey | None) -> tuple[FleetKind, ...]:
         """The kinds that a page reads."""
@@ -96,14 +145,16 @@ class Composer:
         kinds, watch = self.kinds(page, key), viewer.watch(namespace)
         await watch.want(kinds, patience=patience)
         if key is None:
-            # From here on nothing is awaited: of all open pages that show the same, the first makes it.
-            state = watch.version(kinds), tuple(watch.notes(kinds)), watch.judged
-            place = (id(viewer), page.name, namespace, filters)
+            # From here on nothing is awaited: of all open pages that show the same, of whichever viewers, the first
+            # makes it.
+            place = _Place(page.name, namespace, filters, watch.seen(kinds))
             known = self._contents.get(place)
-            if known is None or known[0] != state:
-                if len(self._contents) > _KEPT:
-                    self._contents.clear()
-                known = self._contents[place] = state, self._overview(page, watch, filters)
+            if known is None or known[0] != self.judged:
+                with self.beats.working():
+                    made = self._overview(page, watch, filters, place.seen)
+                # An equal content keeps its picture.
+                known = self.judged, made if known is None or known[1] != made else known[1]
+            _keep(self._contents, place, known)
             return known[1]
         content = Content(page, key, page.title, namespace, watch.notes(kinds), filters)
         objects, now = watch.objects(kinds), self._clock.now()
@@ -129,26 +180,49 @@ class Composer:
         content.gone = key is not None and found.item is None
         return content
 
-    def _overview(self, page: FleetPage, watch: FleetWatch, filters: Filters) -> Content:
+    @property
+    def judged(self) -> int:
+        """A number that changes when contents are made again although nothing changed."""
+        return int(self._clock.now() / _JUDGED)
+
+    def _overview(self, page: FleetPage, watch: FleetWatch, filters: Filters, seen: VisibleState) -> Content:
         kinds = self.kinds(page, None)
-        content = Content(page, None, page.title, watch.namespace, watch.notes(kinds), filters)
+        content = Content(page, None, page.title, watch.namespace, seen.notes, filters)
         if views := self._catalogue.views(page):
-            content.window = chosen(watch.rows(views), filters)
+            ranking = self._rows.of(views, watch)
+            content.window = chosen(ranking.rows, filters, ranking.facets)
         content.blocks = page.blocks(watch.objects(kinds), self._clock.now())
         return content
 
     async def _with_events(
         self, viewer: Viewer, namespace: str, key: ItemKey, item: Item
     ) -> tuple[Sequence[Block], str]:
-        now = self._clock.monotonic()
-        known = self._events.get((id(viewer), namespace, key))
+        now, place = self._clock.monotonic(), (namespace, key)
+        kept = self._events.setdefault(viewer, {})
+        known = kept.get(place)
         if known is None or now - known[0] >= _EVENTS_KEPT:
-            found, problem = await _events(viewer, item)
-            known = now, found, problem
-            if len(self._events) > 1000:
-                self._events.clear()
-            self._events[id(viewer), namespace, key] = known
+            known = now, *await _events(viewer, item)
+            if len(kept) > _KEPT:
+                kept.clear()
+            kept[place] = known
         return [_joined(block, known[1]) for block in item.blocks], known[2]
+
+
+class _Place(NamedTuple):
+    """An overview as it is shown to all who see the same."""
+
+    page: str
+    namespace: str
+    filters: Filters
+    seen: VisibleState
+
+
+def _keep(known: dict[_K, _V], key: _K, value: _V) -> None:
+    """Keeps a value as the one that was used last; the one that was used least recently makes room."""
+    known.pop(key, None)
+    if len(known) >= _KEPT:
+        del known[next(iter(known))]
+    known[key] = value
 
 
 async def _events(viewer: Viewer, item: Item) -> tuple[Sequence[Happening], str]:

@@ -101,14 +101,16 @@ def filters_of(query: Mapping[str, str]) -> Filters:
     return found._replace(size=max(1, min(found.size, _LARGEST)))
 
 
-def chosen(rows: Sequence[FleetRow], filters: Filters) -> RowWindow:
-    """The window that the filters choose."""
+def chosen(rows: Sequence[FleetRow], filters: Filters, facets: Sequence[Facet] | None = None) -> RowWindow:
+    """The window that the filters choose; `facets` are those of all rows, where they are known."""
     matching = list(filter(_matches(filters), rows)) if _is_filtering(filters) else list(rows)
     if filters.sort:
         matching.sort(key=SORTS[filters.sort.removeprefix("-")], reverse=filters.sort.startswith("-"))  # type: ignore[arg-type]
     start = min(filters.start, max(0, (len(matching) - 1) // filters.size * filters.size))
     window = matching[start : start + filters.size]
-    return RowWindow(window, len(rows), len(matching), start, filters.size, _facets(rows))
+    return RowWindow(
+        window, len(rows), len(matching), start, filters.size, facets_of(rows) if facets is None else facets
+    )
 
 
 def _is_filtering(filters: Filters) -> bool:
@@ -138,7 +140,8 @@ def value_of(row: FleetRow, name: str) -> str:
     return STANDINGS[row.standing] if name == "standing" else str(getattr(row, name))
 
 
-def _facets(rows: Sequence[FleetRow]) -> list[Facet]:
+def facets_of(rows: Sequence[FleetRow]) -> list[Facet]:
+    """The values of each field that rows are filtered by, with their numbers."""
     found = []
     for name in _FACETS:
         counts = Counter(value_of(row, name) for row in rows)

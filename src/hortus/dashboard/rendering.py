@@ -7,12 +7,13 @@ A page is a list of parts with an id and a digest each. A stream sends only the 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
+import orjson
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -40,18 +41,29 @@ class PagePart(NamedTuple):
 
     id: str
     html: str
-
-    @property
-    def digest(self) -> str:
-        """Eight characters that differ when the piece does."""
-        return hashlib.sha256(self.html.encode()).hexdigest()[:8]
+    digest: str
+    """Eight characters that differ when the piece does."""
 
 
-class Drawn(NamedTuple):
-    """The parts of a page, and its title."""
+class Drawn:
+    """The parts of a page, and its title; one for all open pages that show the same."""
 
-    title: str
-    parts: tuple[PagePart, ...]
+    def __init__(self, title: str, parts: Sequence[PagePart]) -> None:
+        self.title = title
+        self.parts = parts
+        self.digests = frozenset(part.digest for part in parts)
+        self._changes: dict[tuple[str, ...], bytes] = {}
+
+    def change(self, have: Collection[str]) -> bytes:
+        """The JSON that makes this page of one whose parts have the digests `have`; empty where nothing differs."""
+        ids = tuple(part.id for part in self.parts if part.digest not in have)
+        if not ids:
+            return b""
+        if (known := self._changes.get(ids)) is None:
+            parts = {part.id: part.html for part in self.parts if part.id in ids}
+            order = [part.id for part in self.parts]
+            known = self._changes[ids] = orjson.dumps({"title": self.title, "parts": parts, "order": order})
+        return known
 
 
 class PageFrame(NamedTuple):
@@ -134,10 +146,14 @@ def draw(content: Content, *, csrf: str, now: float) -> Drawn:
     pieces: list[tuple[str, Callable[[], str]]] = [("notes", module.notes), ("head", module.head)]
     if content.window is not None:
         pieces += [("facets", module.facets), ("rows", module.rows)]
-    found = [PagePart(f"part-{name}", piece().strip()) for name, piece in pieces]
+    found = [(f"part-{name}", piece().strip()) for name, piece in pieces]
     for number, block in enumerate(content.blocks):
-        found.append(PagePart(f"part-block-{number}", module.block(block, number).strip()))
-    return Drawn(content.title, tuple(found))
+        found.append((f"part-block-{number}", module.block(block, number).strip()))
+    return Drawn(content.title, [PagePart(id, html, _digest(html)) for id, html in found])
+
+
+def _digest(html: str) -> str:
+    return hashlib.sha256(html.encode()).hexdigest()[:8]
 
 
 def page(drawn: Drawn, content: Content, frame: PageFrame) -> str:

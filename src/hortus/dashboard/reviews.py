@@ -23,6 +23,9 @@ SUBJECT_REVIEWS: Final = Resource(
 )
 _FRESH: Final = 30.0
 """Seconds for which an answer is used again; a binding that was made now counts after them."""
+_AWAY: Final = 5.0
+"""Seconds for which the last answer is used again when the API server does not answer."""
+_NEVER: Final = (float("-inf"), False)
 
 
 class Reviews:
@@ -32,10 +35,16 @@ class Reviews:
         self._client = client
         self._clock = clock
         self._known: dict[AccessNeed | str, tuple[float, bool]] = {}
+        """Each answer with the time until which it is used again."""
 
     async def all_allowed(self, needs: Iterable[AccessNeed]) -> bool:
         """Reports whether the viewer has all of these permissions. Raises KubeError."""
         return all(await asyncio.gather(*map(self.allowed, needs)))
+
+    def are_fresh(self, needs: Iterable[AccessNeed]) -> bool:
+        """Reports whether all of these were answered so lately that they are not asked for again."""
+        now = self._clock.monotonic()
+        return all(now < self._known.get(need, _NEVER)[0] for need in needs)
 
     async def allowed(self, need: AccessNeed) -> bool:
         """Reports whether the viewer has this permission. Raises KubeError."""
@@ -56,7 +65,7 @@ class Reviews:
     async def _asked(self, key: AccessNeed | str, spec: dict[str, Any]) -> bool:
         now = self._clock.monotonic()
         known = self._known.get(key)
-        if known is not None and now - known[0] < _FRESH:
+        if known is not None and now < known[0]:
             return known[1]
         try:
             answer = await self._client.create(ACCESS_REVIEWS, {**_typed(ACCESS_REVIEWS), "spec": spec})
@@ -65,9 +74,11 @@ class Reviews:
         except KubeError:
             if known is None:
                 raise
-            return known[1]  # the last answer stands while the API server is away
+            # The last answer stands while the API server is away.
+            self._known[key] = self._clock.monotonic() + _AWAY, known[1]
+            return known[1]
         allowed = (answer.get("status") or {}).get("allowed") is True
-        self._known[key] = now, allowed
+        self._known[key] = now + _FRESH, allowed
         return allowed
 
 

@@ -7,10 +7,9 @@ a stream sends nothing but keep-alives.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Final
 
-import orjson
 from aiohttp import web
 
 from hortus.dashboard.composing import Composer
@@ -22,12 +21,6 @@ from hortus.engine.pages import FleetPage, ItemKey
 from hortus.kube.clock import Clock
 from hortus.kube.errors import KubeError
 
-_LEAST: Final = 0.1
-"""Seconds between two pictures of one page."""
-_SHARE: Final = 2.0
-"""A picture that took a second is drawn again after this many seconds, and after `_MOST` at the latest."""
-_MOST: Final = 0.5
-"""Seconds: a change is to be seen within one."""
 _LOOK: Final = 2.0
 """Seconds between looks at what is no change of an object: problems of watches, and the session's end."""
 KEEP_ALIVE: Final = 20.0
@@ -77,27 +70,25 @@ class PageStream:
             stop()
         return response
 
-    async def _send_all(self, response: web.StreamResponse, have: set[str]) -> None:
+    async def _send_all(self, response: web.StreamResponse, have: Collection[str]) -> None:
         state: object = None
         silent = 0.0
         clock = self._clock
         while await self._is_open():
             self._changed.clear()
-            began = clock.monotonic()
             # The state is that before the picture: what changes while it is drawn is drawn again.
             if (before := self._state()) != state and (drawn := await self._draw()) is not None:
-                state = before
-                changed = {part.id: part.html for part in drawn.parts if part.digest not in have}
-                ids, have = [part.id for part in drawn.parts], {part.digest for part in drawn.parts}
-                if changed:
-                    await _send(response, "change", {"title": drawn.title, "parts": changed, "order": ids})
+                state, change, have = before, drawn.change(have), drawn.digests
+                if change:
+                    await _send(response, "change", change)
                     silent = clock.monotonic()
             if clock.monotonic() - silent >= KEEP_ALIVE:
                 await response.write(b": keep-alive\n\n")
                 silent = clock.monotonic()
-            await clock.sleep(min(max(_LEAST, _SHARE * (clock.monotonic() - began)), _MOST))
+            # Pages of a fleet that changes all the time are drawn at the same beats, so that they show the same states.
+            await clock.sleep(self._composer.beats.left())
             await self._wait()
-        await _send(response, "end", {})
+        await _send(response, "end", b"{}")
 
     async def _is_open(self) -> bool:
         viewer = self._session.viewer
@@ -113,8 +104,7 @@ class PageStream:
 
     def _state(self) -> object:
         """Differs when the page may have to be drawn again."""
-        watch = self._session.viewer.watch(self._namespace)
-        return watch.version(self._kinds), tuple(watch.notes(self._kinds)), watch.judged
+        return self._session.viewer.watch(self._namespace).seen(self._kinds), self._composer.judged
 
     async def _draw(self) -> Drawn | None:
         """The page as it is now; None while the API server does not answer."""
@@ -127,5 +117,5 @@ class PageStream:
         return self._composer.drawings.of(content, csrf=self._session.csrf, now=self._clock.now())
 
 
-async def _send(response: web.StreamResponse, event: str, data: Mapping[str, object]) -> None:
-    await response.write(b"event: " + event.encode() + b"\ndata: " + orjson.dumps(data) + b"\n\n")
+async def _send(response: web.StreamResponse, event: str, data: bytes) -> None:
+    await response.write(b"event: %b\ndata: %b\n\n" % (event.encode(), data))

@@ -16,6 +16,7 @@ from cryptography import x509
 
 from hortus.dashboard.readers import FleetWatch
 from hortus.dashboard.reviews import Reviews, username_of
+from hortus.dashboard.sharing import SharedReading
 from hortus.engine.fleetreading import ReadGarden
 from hortus.kube import Access, Client, Connection, ConnectionSettings, Credentials, Secret
 from hortus.kube.clock import Clock
@@ -27,8 +28,11 @@ IDLE: Final = 120.0
 """Seconds without a page after which the watches of a viewer end."""
 _ASKED_AGAIN: Final = 60.0
 """Seconds until the API server is asked again whether it accepts a credential."""
+_AWAY: Final = 5.0
+"""Seconds until it is asked again when it did not answer."""
 _LONGEST_TOKEN: Final = 32 * 1024
-_SETTINGS: Final = ConnectionSettings(connections=8, timeout=10.0, connect_timeout=5.0, user_agent="hortus-dashboard")
+# Two calls at once: each connection of each viewer is a handshake, and holds the buffers of one.
+_SETTINGS: Final = ConnectionSettings(connections=2, timeout=10.0, connect_timeout=5.0, user_agent="hortus-dashboard")
 
 
 class SignInRefused(Exception):
@@ -76,13 +80,14 @@ def token_credential(cluster: Access, token: str) -> ViewerCredential:
 class Viewer:
     """One credential: its name, its permissions and its watches."""
 
-    def __init__(self, credential: ViewerCredential, clock: Clock) -> None:
+    def __init__(self, credential: ViewerCredential, shared: SharedReading, clock: Clock) -> None:
         self.username = ""
         self.groups: tuple[str, ...] = ()
         self.expires = credential.expires
         self._connection = Connection(credential.access, settings=_SETTINGS, clock=clock)
         self.client = Client.over(self._connection)
         self.reviews = Reviews(self.client, clock)
+        self._shared = shared
         self._clock = clock
         self._garden: ReadGarden | None = None
         if credential.garden is not None:
@@ -90,6 +95,7 @@ class Viewer:
             self._garden = ReadGarden(garden, credential.garden_namespace)
         self._watches: dict[str, FleetWatch] = {}
         self._open = 0
+        self._refused = False
         self.used = self._identified = clock.monotonic()
 
     async def identify(self) -> None:
@@ -97,21 +103,23 @@ class Viewer:
         self.username, self.groups = await username_of(self.client)
         if not self.username or self.username == ANONYMOUS:
             raise SignInRefused("the API server does not know whose credential this is")
-        self._identified = self._clock.monotonic()
+        self._identified, self._refused = self._clock.monotonic(), False
 
     async def still_known(self) -> bool:
         """Reports whether the API server still accepts the credential; asked once a minute, and kept while it is away.
 
         Watches go on after a credential was revoked, so they do not tell.
         """
-        if self._clock.monotonic() - self._identified >= _ASKED_AGAIN:
+        now = self._clock.monotonic()
+        if not self._refused and now - self._identified >= _ASKED_AGAIN:
+            self._identified = now - _ASKED_AGAIN + _AWAY  # of all pages the first asks
             try:
                 await self.identify()
             except (Unauthorized, SignInRefused):
-                return False
+                self._refused = True
             except KubeError:
-                return True
-        return True
+                pass  # it is asked again
+        return not self._refused
 
     def renew(self, token: Secret) -> None:
         """Goes on with a new token of the same person; watches that run are not cut."""
@@ -124,7 +132,7 @@ class Viewer:
         found = self._watches.get(namespace)
         if found is None:
             found = self._watches[namespace] = FleetWatch(
-                self.client, self.reviews, namespace, garden=self._garden, clock=self._clock
+                self.client, self.reviews, namespace, garden=self._garden, shared=self._shared, clock=self._clock
             )
         return found
 
@@ -165,6 +173,7 @@ class Viewers:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._known: dict[bytes, Viewer] = {}
+        self._shared = SharedReading()
 
     async def get(self, credential: ViewerCredential) -> Viewer:
         """The viewer of a credential that the API server accepts. Raises SignInRefused, KubeError."""
@@ -173,7 +182,7 @@ class Viewers:
             if (known := self._known.get(digest)) is not None:
                 await known.identify()  # it may have been revoked since
                 return known
-            viewer = Viewer(credential, self._clock)
+            viewer = Viewer(credential, self._shared, self._clock)
         except ValueError as error:
             raise SignInRefused(f"the credential cannot be read: {error}") from None
         try:

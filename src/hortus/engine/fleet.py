@@ -23,6 +23,8 @@ from hortus.schema import Condition, Kind, ObjectMeta
 S = TypeVar("S", bound=tuple[Any, ...])
 P = TypeVar("P")
 
+_TURNOVER: Final = 1000
+"""Rows made until those that were not used since are forgotten."""
 OWNERS: Final[Mapping[Actor, str]] = {
     Actor.NOBODY: "nobody",
     Actor.USER: "cluster owner",
@@ -145,21 +147,32 @@ class WideColumns(NamedTuple):
 
 
 class KeptRows(Generic[S]):
-    """The rows of a view, each made again only when a value of its subject is another one."""
+    """The rows of a view, each made again only when a value of its subject is another one.
+
+    Several sets of objects may take turns, such as those of viewers who see different parts of one fleet. A row that
+    none of them needed while `_TURNOVER` others were made is forgotten.
+    """
 
     def __init__(self, view: FleetView[S]) -> None:
         self._view = view
         self._known: dict[Hashable, tuple[S, FleetRow]] = {}
+        self._older: dict[Hashable, tuple[S, FleetRow]] = {}
+        self._made = 0
 
     def rows(self, objects: FleetObjects) -> list[FleetRow]:
-        known = self._known
-        found: dict[Hashable, tuple[S, FleetRow]] = {}
+        known, older, found = self._known, self._older, []
         for subject in self._view.subjects(objects):
             # The subject is kept with its row, so no other value can get the identity of one of its values.
             place = tuple(map(id, subject))
-            found[place] = known.get(place) or (subject, self._view.row(subject))
-        self._known = found
-        return [row for _, row in found.values()]
+            if (kept := known.get(place)) is None:
+                if (kept := older.get(place)) is None:
+                    kept = subject, self._view.row(subject)
+                    self._made += 1
+                known[place] = kept
+            found.append(kept[1])
+        if self._made > _TURNOVER:
+            self._older, self._known, self._made = known, {}, 0
+        return found
 
 
 @cache

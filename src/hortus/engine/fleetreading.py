@@ -5,7 +5,7 @@ A kind that is not served has no objects. A kind that cannot be read is noted, a
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -165,6 +165,26 @@ class KeptValues(Mapping[ObjectKey, object]):
 
     def __iter__(self) -> Iterator[ObjectKey]:
         return iter(self._cache)
+
+    def __len__(self) -> int:
+        return len(self._cache)
+
+    def get(self, key: ObjectKey, default: Any = None) -> Any:
+        found = self._cache.get(key)
+        return default if found is None else found["value"]
+
+    def values(self) -> ValuesView[object]:
+        return _CacheValues(self._cache)
+
+
+class _CacheValues(ValuesView[object]):
+    """One pass over the cache, without a look for each key."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+
+    def __iter__(self) -> Iterator[object]:
+        return (kept["value"] for kept in self._cache.values())
 
     def __len__(self) -> int:
         return len(self._cache)

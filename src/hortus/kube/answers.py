@@ -5,6 +5,7 @@ An answer is untrusted: its length, its form and the names in it are checked bef
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 _GRAIN = 256 << 10
 """Bytes of an answer that are counted at once where memory is shared; shorter answers are not counted."""
+
+
+Decode = Callable[[bytes], object]
+"""Decodes JSON. Raises orjson.JSONDecodeError."""
 
 
 class ObjectList(NamedTuple):
@@ -119,10 +124,10 @@ def believed(wish: float | None) -> float | None:
     return None if wish is None else min(wish, LONGEST_WISH)
 
 
-def decoded(answer: Answer, host: str) -> Object:
+def decoded(answer: Answer, host: str, decode: Decode = orjson.loads) -> Object:
     """The JSON object in an answer. Raises Garbage."""
     try:
-        obj = orjson.loads(answer.body)
+        obj = decode(answer.body)
     except orjson.JSONDecodeError:
         kind = answer.headers.get("Content-Type", "no content type")
         raise _garbage(host, f"answered {answer.status} with something other than JSON ({kind[:80]})") from None
@@ -140,9 +145,11 @@ def check_identity(obj: Object, name: str, namespace: str, host: str) -> None:
         raise _garbage(host, problem)
 
 
-def decoded_page(answer: Answer, resource: Resource, host: str, *, restarted: bool) -> tuple[ObjectList, str]:
+def decoded_page(
+    answer: Answer, resource: Resource, host: str, *, restarted: bool, decode: Decode = orjson.loads
+) -> tuple[ObjectList, str]:
     """One page of a list, and the token of the next one. Raises Garbage."""
-    body = decoded(answer, host)
+    body = decoded(answer, host, decode)
     items, metadata = body.get("items") or [], shaped(body.get("metadata"), _ListMeta)
     if not isinstance(items, list) or metadata is None:
         raise _garbage(host, f"was asked for a list of {resource.plural} and answered with something else")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 import orjson
 
 from hortus.kube.access import Access
-from hortus.kube.answers import ObjectList, check_identity, decoded, decoded_page
+from hortus.kube.answers import Decode, ObjectList, check_identity, decoded, decoded_page
 from hortus.kube.clock import Clock
 from hortus.kube.errors import Gone, ResponseTooLarge
 from hortus.kube.objects import Object, Resource
@@ -199,9 +199,10 @@ class Client:
         *,
         resource_version: str = "",
         metadata_only: bool = False,
+        decode: Decode = orjson.loads,
     ) -> AsyncIterator[ObjectList]:
         """The list page by page. A page with `restarted` means that the list expired and begins again with this
-        page."""
+        page. `decode` makes of a body what JSON makes of it, for a caller that knows parts of it already."""
         accept = _METADATA_LIST if metadata_only else JSON
         path, token, restarts, restarted, size = collection(resource, namespace), "", 0, False, 0
         selectors = {"labelSelector": str(labels), "fieldSelector": str(fields)}
@@ -219,7 +220,7 @@ class Client:
             size += len(answer.body)
             if size > self._connection.settings.max_list:
                 raise self._too_long(resource, size)
-            page, token = decoded_page(answer, resource, self.host, restarted=restarted)
+            page, token = decoded_page(answer, resource, self.host, restarted=restarted, decode=decode)
             restarted = False
             yield page
             if not token:
@@ -256,12 +257,13 @@ class Client:
         metadata_only: bool = False,
         timeout: float | None = None,
         on_bookmark: Callable[[str], None] | None = None,
+        decode: Decode = orjson.loads,
     ) -> Watch:
         """The events after `resource_version`, without end: see `Watch`. BOOKMARK events are included, except those
         that `on_bookmark` takes: it is called with the versions of most, and no task is woken for them.
 
         `initial_events` asks for the present state first, ended by a bookmark (KEP-3157); `timeout` is the length of
-        one stream in seconds, one to two watch periods of the connection when not given.
+        one stream in seconds, one to two watch periods of the connection when not given. `decode` reads a line.
         """
         path = collection(resource, namespace)
         query = {
@@ -290,6 +292,7 @@ class Client:
             bookmarks=bookmarks or initial_events,
             timeout=timeout,
             on_bookmark=on_bookmark,
+            decode=decode,
         )
 
     # Writing

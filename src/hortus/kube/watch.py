@@ -14,7 +14,7 @@ import random
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import orjson
 
@@ -64,6 +64,7 @@ class Watch:
         bookmarks: bool,
         timeout: float | None,
         on_bookmark: Callable[[str], None] | None = None,
+        decode: Callable[[bytes], Any] = orjson.loads,
     ) -> None:
         self.resource_version = resource_version
         """The newest version this watch has handed out; "" before the first."""
@@ -74,6 +75,7 @@ class Watch:
         self._bookmarks = bookmarks
         self._resumable = resumable
         self._on_bookmark = on_bookmark
+        self._decode = decode
         self._longest = connection.settings.max_event
         self._events = self._run()
 
@@ -172,7 +174,7 @@ class Watch:
     def _decoded(self, line: bytes) -> WatchEvent:
         """The event in a line. Raises Garbage, and the error of an ERROR event."""
         try:
-            event = orjson.loads(line)
+            event = self._decode(line)
             kind, obj = event["type"], event["object"]
             if kind == ERROR:
                 raise self._error(obj)
