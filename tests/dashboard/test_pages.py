@@ -2,17 +2,53 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
+
+import orjson
 import pytest
 from tests.dashboard.conftest import FLEET, HOME, World, make_cluster, make_rollout
+from tests.scenarios.running import environment
 from yarl import URL
 
 from hortus.dashboard.filters import BadQuery, Filters, chosen, filters_of
+from hortus.domains.agents.types import AGENT_PLACEMENTS
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
+from hortus.domains.modules.types import KYMAS
+from hortus.domains.stacks.types import CLUSTER_ADDONS
 from hortus.engine.fleet import FleetRow, RowStanding
 
 
 def row(name: str, **more: object) -> FleetRow:
     return FleetRow(kind="Runtime", namespace=HOME, name=name, standing=RowStanding.WELL, state="Ready", **more)  # type: ignore[arg-type]
+
+
+async def test_hortus_top_shows_the_rows_of_all_pages(world: World) -> None:
+    placement = {"cluster": "one", "agentNamespace": "a", "agentName": "a", "configuration": "fleet", "version": "b"}
+    specs = {
+        KYMAS: {"channel": "regular"},
+        CLUSTER_ADDONS: {"clusterRef": {"kind": "Cluster", "name": "shop"}},
+        AGENT_PLACEMENTS: placement,
+    }
+    await make_cluster(world.admin, "one")
+    await make_rollout(world.admin, "spring")
+    for resource, spec in specs.items():
+        await world.admin.create(resource, {"metadata": {"name": "one", "namespace": FLEET}, "spec": spec})
+    try:
+        browser = await world.signed_in()
+        pages = [await browser.document(f"/{page}") for page in ("clusters", "rollouts", "modules", "stacks", "agents")]
+        command = [sys.executable, "-m", "hortus", "top", "--kubeconfig", str(world.server.kubeconfig), "-o", "json"]
+        printed = await asyncio.create_subprocess_exec(
+            *command, stdout=asyncio.subprocess.PIPE, env=environment(KUBECONFIG=str(world.server.kubeconfig))
+        )
+        top = orjson.loads((await printed.communicate())[0])["items"]
+    finally:
+        for resource in specs:
+            await world.admin.delete(resource, "one", FLEET)
+    rows = [row for page in pages for row in page["rows"]["items"]]
+    assert sorted(rows, key=str) == sorted(top, key=str)
+    kinds = {"GardenerCluster", "Rollout", "Kyma", "ClusterAddon", "AgentPlacement"}
+    assert {row["kind"] for row in top} == kinds
 
 
 async def test_the_fleet_says_of_each_ill_cluster_why_and_who_acts_next(world: World) -> None:
