@@ -58,8 +58,10 @@ async def served(endpoint: Endpoint, paths: Mapping[str, Callable[[], PlainReply
         finally:
             writer.close()
 
-    server = await asyncio.start_server(handle, endpoint.bind_address or None, endpoint.port)
+    # One that serves at once has its socket open at an await, where a cancellation would leave it so.
+    server = await asyncio.start_server(handle, endpoint.bind_address or None, endpoint.port, start_serving=False)
     try:
+        await server.start_serving()
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
