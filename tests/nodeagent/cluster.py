@@ -16,9 +16,10 @@ from hortus.kube import Client, Object, yaml
 from hortus.kube.errors import NotFound
 from hortus.kube.kubeconfig import load
 from hortus.nodeagent.agent import NodeAgent
-from hortus.nodeagent.applying import AgentRestart
 from hortus.nodeagent.cluster import LEASES, NAMESPACE, NODES, SECRETS
 from hortus.nodeagent.converging import checksum_of
+from hortus.nodeagent.identity import REQUESTS
+from hortus.nodeagent.node import AgentRestart
 from hortus.nodeagent.settings import read
 from hortus.testing import FakeClock
 from hortus.testing.apiserver import TestServer
@@ -36,6 +37,24 @@ def settings_text(**extras: Any) -> str:
         "  token:\n    syncConfigs: [{secretName: access, path: /var/lib/token}]\n"
         + ("hortus:\n" + "\n".join(lines) + "\n" if lines else "")
     )
+
+
+async def approved_request(admin: Client) -> Object:
+    """Approves the CertificateSigningRequest that nobody has approved, once there is one, and returns it."""
+    found: list[Object] = []
+
+    async def approved() -> bool:
+        for request in (await admin.list(REQUESTS)).items:
+            if request.get("status", {}).get("conditions"):
+                continue
+            condition = {"type": "Approved", "status": "True", "reason": "Test", "message": "test"}
+            patch = {"status": {"conditions": [condition]}}
+            await admin.patch(REQUESTS, request["metadata"]["name"], patch, subresource="approval")
+            found.append(request)
+        return bool(found)
+
+    await until(approved)
+    return found[0]
 
 
 class Pool:
@@ -142,6 +161,7 @@ class Machine:
             config="/var/lib/gardener-node-agent/config-v1.yaml",
             units=self.world.units,
             runtime=self.world.runtime,
+            host=self.world.host,
             clock=self.pool.clock,
             named=lambda: self.hostname,
             kubelet=self._kubelet,

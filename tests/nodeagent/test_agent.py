@@ -11,8 +11,9 @@ from tests.nodeagent.cluster import SECRET, Machine, Pool, pooled
 from tests.nodeagent.world import Osc, file, osc_of, service, unit
 from tests.waiting import until
 
+from hortus.kube import PatchKind
 from hortus.kube.errors import NotFound
-from hortus.nodeagent.cluster import LEASES, NAMESPACE, NODES, SECRETS
+from hortus.nodeagent.cluster import LEASES, NAMESPACE, NODES, PODS, SECRETS
 from hortus.nodeagent.wire import status_of
 from hortus.testing.apiserver import running_apiserver
 
@@ -90,6 +91,24 @@ async def test_the_delay_of_the_node_is_waited_for(machine: Machine) -> None:
     assert files.read("/etc/kubelet.conf") == b"1"
     await pool.clock.advance(2)
     await machine.applied(checksum)
+
+
+async def test_a_held_node_begins_no_configuration_until_it_is_released(machine: Machine) -> None:
+    pool, before, name = machine.pool, machine.world.tree(), "node-agent.hortus.dev/hold"
+
+    async def hold(text: str | None) -> None:
+        await pool.client.patch(NODES, "node-1", {"metadata": {"annotations": {name: text}}})
+
+    await hold("looking into the last one")
+    await until(lambda: machine.sees_annotation(name))
+    checksum = await pool.publish(osc("2"))
+    message = (await pool.reported("ConfigurationHeld"))["ConfigurationHeld"]
+    assert message == f"annotation {name} holds the new configuration back: looking into the last one"
+    await pool.clock.advance(1300)
+    assert (machine.world.tree(), machine.world.units.restarts) == (before, [])
+    await hold(None)
+    await machine.applied(checksum)
+    assert machine.world.units.restarts == [KUBELET]
 
 
 @pytest.mark.parametrize("content", ["", "kind: Secret\n", "{"])
@@ -194,7 +213,9 @@ async def test_a_node_that_moves_to_another_secret_gets_its_configuration(machin
 async def test_another_host_name_restarts_the_agent(machine: Machine) -> None:
     machine.hostname = "node-2"
     await machine.pool.clock.advance(31)
-    await until(lambda: machine.restarts == ["the host is called node-2 now"])
+    await until(lambda: machine.restarts)
+    assert machine.restarts == ["the host is called node-2 now"]
+    assert machine.world.units.restarts == [], "no unit is restarted for a name"
 
 
 async def test_a_kubelet_that_is_not_healthy_for_a_minute_is_restarted(machine: Machine) -> None:
@@ -216,10 +237,16 @@ async def test_an_address_that_the_node_lost_is_put_back(machine: Machine) -> No
 
     async def repaired() -> bool:
         await pool.clock.advance(30)
-        addresses = (await pool.node("node-1"))["status"]["addresses"]
-        return {"type": "InternalIP", "address": "127.0.0.1"} in addresses
+        return len((await pool.node("node-1"))["status"]["addresses"]) > 1
 
     await until(repaired)
+    status = (await pool.node("node-1"))["status"]
+    assert status["addresses"] == [
+        {"type": "Hostname", "address": "node-1"},
+        {"type": "InternalIP", "address": "127.0.0.1"},
+    ]
+    assert status["nodeInfo"]["kubeletVersion"] == "v1.33.1", "the rest of the status stays"
+    assert machine.world.units.restarts == []
 
 
 async def test_the_condition_of_units_follows_them(machine: Machine) -> None:
@@ -323,18 +350,117 @@ async def test_a_roll_back_that_was_interrupted_is_completed(pool: Pool, tmp_pat
     machine.world.state.reject(bad)
     machine.world.units.restarts.clear()
     async with machine.running():
-        await until(lambda: machine.world.files.read("/etc/kubelet.conf") == b"1")
-        await until(lambda: machine.world.units.restarts == [KUBELET])
+
+        async def marked() -> bool:
+            annotations = (await pool.node("node-1"))["metadata"]["annotations"]
+            return "node-agent.hortus.dev/rolled-back-checksum" in annotations
+
+        await until(marked)
+    annotations = (await pool.node("node-1"))["metadata"]["annotations"]
+    assert annotations["node-agent.hortus.dev/rolled-back-checksum"] == bad
+    assert annotations["checksum/cloud-config-data"] == good
+    assert machine.world.files.read("/etc/kubelet.conf") == b"1"
+    assert machine.world.units.restarts == [KUBELET]
 
 
-async def test_an_update_in_place_is_refused_and_the_node_stays_as_it_is(machine: Machine) -> None:
-    before, changed = machine.world.tree(), osc("2")
-    machine.world.files.write("/etc/os-release", b'PRETTY_NAME="Garden Linux 1592.4"\n', mode=0o644)
-    changed["spec"]["inPlaceUpdates"] = {"operatingSystemVersion": "1592.5", "kubelet": {"version": "1.33.1"}}
-    await machine.pool.publish(changed)
-    message = (await machine.pool.reported("InPlaceUpdateRefused"))["InPlaceUpdateRefused"]
-    assert "operatingSystemVersion (1592.4 to 1592.5): replace the node" in message
-    assert {path: each for path, each in machine.world.tree().items() if path != "/etc/os-release"} == before
+@pytest.fixture
+async def updatable(pool: Pool, tmp_path: Path) -> AsyncIterator[Machine]:
+    """A node with the first configuration, and the second one published, which updates its kubelet and its system."""
+    await pool.register("node-1")
+    found = Machine(pool, tmp_path, "node-1")
+    found.world.files.write("/etc/os-release", b'PRETTY_NAME="Garden Linux 1592.4"\n', mode=0o644)
+    first = osc()
+    first["spec"]["inPlaceUpdates"] = {"operatingSystemVersion": "1592.4", "kubelet": {"version": "1.32.1"}}
+    checksum = await pool.publish(first)
+    async with found.running():
+        await found.applied(checksum)
+        found.world.units.restarts.clear()
+        yield found
+
+
+def updated() -> Osc:
+    found = osc("2", inPlaceUpdates={"osUpdate": {"command": "/usr/bin/update-os"}})
+    found["spec"]["inPlaceUpdates"] = {"operatingSystemVersion": "1592.5", "kubelet": {"version": "1.33.1"}}
+    return found
+
+
+async def drain(pool: Pool, reason: str = "ReadyForUpdate") -> None:
+    """The machine controller has drained the node."""
+    condition = {"type": "InPlaceUpdate", "status": "True", "reason": reason}
+    await pool.client.patch(
+        NODES, "node-1", {"status": {"conditions": [condition]}}, subresource="status", kind=PatchKind.STRATEGIC
+    )
+
+
+async def test_an_update_in_place_waits_until_the_node_is_drained(updatable: Machine) -> None:
+    pool, world, before = updatable.pool, updatable.world, updatable.world.tree()
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "spec": {"nodeName": "node-1", "containers": [{"name": "a", "image": "a"}]},
+    }
+    static = {"annotations": {"kubernetes.io/config.mirror": "x"}}
+    for name, more in (("proxy", {}), ("etcd-node-1", static)):
+        metadata = {"name": name, "namespace": NAMESPACE, **more}
+        await pool.client.create(PODS, {**pod, "metadata": metadata})
+    checksum = await pool.publish(updated())
+    message = (await pool.reported("InPlaceUpdatePending"))["InPlaceUpdatePending"]
+    assert message == "an update in place waits until the Node has condition InPlaceUpdate with reason ReadyForUpdate"
+    await drain(pool, "SelectedForUpdate")
+    await pool.clock.advance(1300)
+    kept = {path: each for path, each in world.tree().items() if not path.endswith("osc-changes.yaml")}
+    assert (kept, world.units.restarts) == (before, []), "nothing happens before the drain"
+    await drain(pool)
+    await until(lambda: world.host.commands == [("/usr/bin/update-os",)])
+
+    async def annotations() -> dict[str, str]:
+        found: dict[str, str] = (await pool.node("node-1"))["metadata"]["annotations"]
+        return found
+
+    assert (await annotations())["node-agent.gardener.cloud/updating-operating-system-version"] == "1592.5"
+    await pool.reported("InPlaceUpdate")
+    assert await pool.checksum_at("node-1") != checksum, "the machine has not started again"
+    world.host.boots += 1
+    world.files.write("/etc/os-release", b'PRETTY_NAME="Garden Linux 1592.5"\n', mode=0o644)
+    restart = {"metadata": {"annotations": {"worker.gardener.cloud/restart-systemd-services": "gardener-node-agent"}}}
+    await pool.client.patch(NODES, "node-1", restart)
+    await updatable.applied(checksum)
+    node = await pool.node("node-1")
+    assert node["metadata"]["labels"]["node.machine.sapcloud.io/update-result"] == "successful"
+    assert "node-agent.gardener.cloud/updating-operating-system-version" not in await annotations()
+    left = (await pool.client.list(PODS, NAMESPACE)).items
+    assert [each["metadata"]["name"] for each in left if "deletionTimestamp" not in each["metadata"]] == ["etcd-node-1"]
+    assert len(world.host.commands) == 1
+
+
+async def test_an_update_in_place_that_fails_is_on_the_node_and_another_configuration_follows_it(
+    updatable: Machine,
+) -> None:
+    pool, world = updatable.pool, updatable.world
+    world.host.outcomes = [(1, "system failure")] * 2
+    await pool.publish(updated())
+    await drain(pool)
+
+    async def failed() -> bool:
+        labels = (await pool.node("node-1"))["metadata"]["labels"]
+        return bool(labels.get("node.machine.sapcloud.io/update-result") == "failed")
+
+    await until(failed)
+    node = await pool.node("node-1")
+    reason = node["metadata"]["annotations"]["node.machine.sapcloud.io/update-failed-reason"]
+    assert reason == "/usr/bin/update-os ended with exit code 1: system failure"
+    assert world.files.read("/etc/kubelet.conf") == b"2"
+    await pool.client.patch(NODES, "node-1", {"metadata": {"labels": {"node.machine.sapcloud.io/update-result": None}}})
+    await until(lambda: len(world.host.commands) == 2)
+    await until(failed)
+    back = osc()
+    back["spec"]["inPlaceUpdates"] = {"operatingSystemVersion": "1592.4", "kubelet": {"version": "1.32.1"}}
+    checksum = await pool.publish(back)
+    await until(lambda: world.files.read("/etc/kubelet.conf") == b"1" and world.state.is_at_rest)
+    await updatable.applied(checksum)
+    labels = (await pool.node("node-1"))["metadata"]["labels"]
+    assert labels["node.machine.sapcloud.io/update-result"] == "successful"
+    assert len(world.host.commands) == 2
 
 
 async def test_drift_is_reported_and_repaired_by_option(pool: Pool, tmp_path: Path) -> None:
@@ -351,7 +477,10 @@ async def test_drift_is_reported_and_repaired_by_option(pool: Pool, tmp_path: Pa
             return machine.world.files.read("/etc/kubelet.conf") == b"1"
 
         await until(repaired)
-        await pool.reported("FileMismatch", "DriftRepaired")
+        messages = await pool.reported("FileMismatch", "DriftRepaired")
+    assert messages["FileMismatch"] == "/etc/kubelet.conf is not as the applied configuration says"
+    assert messages["DriftRepaired"] == "put back 1 files"
+    assert machine.world.units.restarts == [], "no unit was started with the edited file"
 
 
 async def test_no_request_is_made_for_a_node_that_is_not_there(pool: Pool, tmp_path: Path) -> None:

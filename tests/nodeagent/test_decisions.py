@@ -226,10 +226,10 @@ def in_place(**parts: Any) -> Osc:
         (in_place(kubelet={"version": "1.32.1", "kubeReserved": {"cpu": "1"}}), ["kubelet.kubeReserved"]),
         (
             in_place(credentialsRotation={"serviceAccountKey": {"lastInitiationTime": "2026-01-01T00:00:00Z"}}),
-            ["credentialsRotation"],
+            ["credentialsRotation.serviceAccountKey"],
         ),
     ],
 )
 def test_changes_that_are_made_in_place_only_are_found(new: Osc, expected: list[str]) -> None:
     release = 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n'
-    assert in_place_changes(convert(in_place()), convert(new), release) == expected
+    assert list(in_place_changes(convert(in_place()), convert(new), release).reasons) == expected

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from hortus.kube import yaml
-from hortus.nodeagent.applying import AgentRestart, Node
 from hortus.nodeagent.converging import checksum_of, converge
 from hortus.nodeagent.disk import Disk
-from hortus.nodeagent.fakes import FakeRuntime, FakeUnits
+from hortus.nodeagent.fakes import FakeMachine, FakeReports, FakeRuntime, FakeUnits
+from hortus.nodeagent.node import AgentRestart, Node
 from hortus.nodeagent.osc import OscRegistryHost
 from hortus.nodeagent.state import FOLDER, SCRATCH, NodeMemory
 from hortus.testing import FakeClock
@@ -43,7 +43,13 @@ class World:
         self.files = Disk(root, scratch=SCRATCH, observe=self._observe)
         self.units = FakeUnits(self.files, self.clock, observe=self._observe)
         self.runtime = FakeRuntime(images={IMAGE: {"/bin/kubelet": b"kubelet 1"}})
+        self.host = FakeMachine(observe=self._observe)
+        self.reports = FakeReports(self.files, observe=self._observe)
+        self.kubelet_problem = ""
         self.units.boot()
+
+    async def _kubelet(self) -> str:
+        return self.kubelet_problem
 
     def _observe(self, change: str) -> None:
         if self.failure is not None and change.startswith(self.failure[0]):
@@ -68,6 +74,9 @@ class World:
             files=self.files,
             units=self.units,
             runtime=self.runtime,
+            host=self.host,
+            reports=self.reports,
+            kubelet=self._kubelet,
             secret=self._secret,
             probe=self._probe,
             clock=self.clock,

@@ -17,17 +17,18 @@ from hortus.engine.events import EventRecorder
 from hortus.kube import Access, Client, Clock, ConnectionSettings, SystemClock, durations
 from hortus.kube.errors import TransportError
 from hortus.nodeagent import identity
-from hortus.nodeagent.applying import AgentRestart, Node
 from hortus.nodeagent.cluster import COMPONENT, NODES, NodeView, SecretView, secret_value
 from hortus.nodeagent.disk import Disk
 from hortus.nodeagent.health import NodeHealth, kubelet_health
 from hortus.nodeagent.leasing import NodeLease
+from hortus.nodeagent.node import AgentRestart, Node
+from hortus.nodeagent.nodeupdates import NodeUpdates
 from hortus.nodeagent.nodewatch import NodeRequests, host_name, until_renamed
 from hortus.nodeagent.osc import OscRegistryHost
 from hortus.nodeagent.reconciling import OscController, ReconcileOptions
-from hortus.nodeagent.seams import NodeRuntime, UnitControl
+from hortus.nodeagent.seams import MachineControl, NodeRuntime, UnitControl
 from hortus.nodeagent.serving import PlainReply, Sample, exposition, served
-from hortus.nodeagent.settings import NodeAgentConfiguration
+from hortus.nodeagent.settings import NodeAgentConfiguration, read
 from hortus.nodeagent.state import SCRATCH, NodeMemory
 from hortus.nodeagent.tokens import TokenSync
 from hortus.nodeagent.unitcheck import UnitCheck
@@ -54,6 +55,7 @@ class NodeAgent:
         config: str,
         units: UnitControl,
         runtime: NodeRuntime,
+        host: MachineControl,
         clock: Clock,
         named: Callable[[], str] = host_name,
         kubelet: Callable[[], Awaitable[str]] = kubelet_health,
@@ -77,6 +79,7 @@ class NodeAgent:
         self._disk = Disk(root, scratch=SCRATCH)
         self._units = units
         self._runtime = runtime
+        self._host = host
         self._kubelet = kubelet
         self._local = local
         self._events = EventRecorder(self.client, component=COMPONENT, instance=self._hostname, clock=clock)
@@ -102,18 +105,7 @@ class NodeAgent:
             client, clock, hostname=self._hostname, name=await self._node_name(), events=self._events
         )
         secret = self.secret = SecretView(client, clock, settings.secret_name)
-        node = Node(
-            files=self._disk,
-            units=self._units,
-            runtime=self._runtime,
-            secret=self._secret,
-            probe=self._probe,
-            clock=clock,
-            event=view.event,
-            hostname=self._hostname,
-        )
-        memory, controllers = NodeMemory(self._disk), settings.controllers
-        health = NodeHealth(node, view, clock, kubelet=self._kubelet, local=self._local)
+        controllers, machine = settings.controllers, machine_name(self._disk, self._hostname)
         tokens = TokenSync(
             client,
             self._disk,
@@ -122,6 +114,21 @@ class NodeAgent:
             period=durations.seconds(controllers.token.sync_period),
             event=view.event,
         )
+        node = Node(
+            files=self._disk,
+            units=self._units,
+            runtime=self._runtime,
+            host=self._host,
+            reports=NodeUpdates(client, view, self._disk, clock, tokens, machine=machine, settings=self._current),
+            kubelet=self._kubelet,
+            secret=self._secret,
+            probe=self._probe,
+            clock=clock,
+            event=view.event,
+            hostname=self._hostname,
+        )
+        memory = NodeMemory(self._disk)
+        health = NodeHealth(node, view, clock, kubelet=self._kubelet, local=self._local)
         check = controllers.systemd_unit_check
         parts = {
             "node watch": view.run(),
@@ -150,12 +157,15 @@ class NodeAgent:
             ).run(),
             "requests": NodeRequests(node, view, secret_name=settings.secret_name, config=self._config).run(),
             "host name": until_renamed(clock, self._hostname, self._named),
-            "certificate": identity.until_renewed(
-                client, self._disk, settings.kubeconfig, clock, machine=machine_name(self._disk, self._hostname)
-            ),
+            "certificate": identity.until_renewed(client, self._disk, settings.kubeconfig, clock, machine=machine),
         }
         self._synced = lambda: view.has_synced and secret.has_synced and tokens.has_synced
         await _together(parts)
+
+    def _current(self) -> NodeAgentConfiguration:
+        """The configuration file as it is now; the one of the start where it is gone."""
+        text = self._disk.read(self._config)
+        return read(text) if text is not None else self.settings
 
     def _options(self) -> ReconcileOptions:
         extras = self.settings.hortus

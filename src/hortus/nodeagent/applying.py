@@ -7,68 +7,27 @@ written, and a unit is restarted only while it still has the invocation that was
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
+from collections.abc import Mapping
+from typing import TypeVar
 
 import msgspec
 import structlog
 
-from hortus.kube.clock import Clock
-from hortus.nodeagent import changes as steps
-from hortus.nodeagent.changes import AGENT_UNIT, AnyStep, ChangeSet, CommandUnit, units_of, waves
+from hortus.nodeagent import steps
+from hortus.nodeagent.changes import AGENT_UNIT, registries_of, units_of, waves
+from hortus.nodeagent.node import UNITS_FOLDER, AgentRestart, Node, check_job, drop_in_path, unit_path
 from hortus.nodeagent.osc import OperatingSystemConfig, OscFile, OscUnit
-from hortus.nodeagent.registries import Probe, remove_registry, until_ready, write_registry
-from hortus.nodeagent.seams import Files, NodeFault, NodeRuntime, UnitControl, UnitStatus
+from hortus.nodeagent.registries import remove_registry, until_ready, write_registry
+from hortus.nodeagent.seams import NodeFault, UnitStatus
 from hortus.nodeagent.state import NodeMemory
+from hortus.nodeagent.steps import AnyStep, ChangeSet, CommandUnit
+from hortus.nodeagent.updating import InPlaceUpdate
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
-UNITS_FOLDER = "/etc/systemd/system"
 UNIT_MODE = 0o600
 _NEVER_STARTED = "none"
-
-
-class AgentRestart(Exception):
-    """The agent has to end, so that systemd starts it again; the message says why."""
-
-
-class NodeEvents(Protocol):
-    def __call__(self, reason: str, message: str, *, warning: bool = False) -> None:
-        """Reports something to the readers of the Node's events."""
-
-
-class Node:
-    """The parts of a node that steps need."""
-
-    def __init__(
-        self,
-        *,
-        files: Files,
-        units: UnitControl,
-        runtime: NodeRuntime,
-        secret: Callable[[str, str], Awaitable[bytes]],
-        probe: Probe,
-        clock: Clock,
-        event: NodeEvents,
-        hostname: str,
-    ) -> None:
-        """`secret` returns the value of a key of a Secret in kube-system."""
-        self.files = files
-        self.units = units
-        self.runtime = runtime
-        self.secret = secret
-        self.probe = probe
-        self.clock = clock
-        self.event = event
-        self.hostname = hostname
-
-
-def unit_path(name: str) -> str:
-    return f"{UNITS_FOLDER}/{name}"
-
-
-def drop_in_path(unit: str, name: str) -> str:
-    return f"{UNITS_FOLDER}/{unit}.d/{name}"
+S = TypeVar("S", bound=AnyStep)
 
 
 class NodeApplier:
@@ -81,7 +40,8 @@ class NodeApplier:
         self._left = changes
         self._units = units_of(osc)
         self._files = osc.files_for(node.hostname)
-        self._registries = steps.registries_of(osc)
+        self._registries = registries_of(osc)
+        self._update = InPlaceUpdate(node, osc, record=self._record)
 
     @property
     def left(self) -> ChangeSet:
@@ -99,8 +59,7 @@ class NodeApplier:
                     await probing
                     self._finish(step)
                 else:
-                    await self._do(step)
-                    self._finish(step)
+                    self._finish(await self._do(step))
             await probing
         finally:
             probing.cancel()
@@ -114,7 +73,8 @@ class NodeApplier:
         self._left = self._left.without(step)
         self._state.remember_changes(self._left, durable=False)
 
-    async def _do(self, step: AnyStep) -> None:
+    async def _do(self, step: AnyStep) -> AnyStep:
+        """Returns the step as it stands in the file after it was done."""
         match step:
             case steps.PatchContainerd():
                 await self._patch_containerd()
@@ -136,8 +96,15 @@ class NodeApplier:
                 remove_registry(self._node.files, upstream)
             case steps.RemoveFile(path=path):
                 self._node.files.remove(path)
+            case steps.RenewAgent():
+                await self._node.reports.renew_agent()
+                self._finish(step)
+                raise AgentRestart("the own certificate comes from a new authority")
+            case steps.InPlaceStep():
+                return await self._update.do(step)
             case _:
                 raise AssertionError(f"no way to do {step}")
+        return step
 
     # Files
 
@@ -217,7 +184,7 @@ class NodeApplier:
         path = unit_path(step.name)
         if step.ours and files.read(path) is not None:
             await units.disable(step.name)
-            _check("stop", step.name, await units.stop(step.name))
+            check_job("stop", step.name, await units.stop(step.name))
             self._node.event("SystemDUnitStop", f"stopped unit {step.name}, which the configuration has no more")
             files.remove(path)
         for name in step.drop_ins:
@@ -237,9 +204,10 @@ class NodeApplier:
             self._record(step, steps.RestartAgent(since=invocation))
         raise AgentRestart("the own unit has changed")
 
-    def _record(self, old: AnyStep, new: AnyStep) -> None:
+    def _record(self, old: AnyStep, new: S) -> S:
         self._left = self._left.replaced(old, new)
         self._state.remember_changes(self._left, durable=True)
+        return new
 
     async def _command_units(self) -> None:
         """Restarts and stops units, each wave at once. A unit that fails does not keep the others waiting."""
@@ -248,6 +216,7 @@ class NodeApplier:
         for wave in waves(found, self._units):
             failures += filter(None, await asyncio.gather(*(self._command(found[name]) for name in wave)))
         if failures:
+            await self._update.note_failure(failures, self._left)
             raise NodeFault("; ".join(failures))
 
     async def _record_invocations(self) -> dict[str, CommandUnit]:
@@ -271,7 +240,7 @@ class NodeApplier:
             state = (await units.status([step.name]))[step.name]
             if not _is_done(step, state):
                 result = await (units.restart(step.name) if step.verb == "restart" else units.stop(step.name))
-                _check(step.verb, step.name, result)
+                check_job(step.verb, step.name, result)
                 reason = {"restart": "SystemDUnitRestart", "stop": "SystemDUnitStop"}[step.verb]
                 self._node.event(reason, f"{_DONE[step.verb]} unit {step.name}")
         except NodeFault as error:
@@ -293,9 +262,3 @@ def _is_done(step: CommandUnit, state: UnitStatus) -> bool:
     if step.verb == "stop":
         return state.active in ("inactive", "failed")
     return state.invocation not in ("", step.since) and state.active != "failed"
-
-
-def _check(verb: str, name: str, result: str) -> None:
-    """A job of systemd ends as `done`; one that takes its time goes on without us."""
-    if result not in ("done", "timeout", "skipped"):
-        raise NodeFault(f"systemd could not {verb} unit {name} ({result}): see journalctl -u {name} on the node")

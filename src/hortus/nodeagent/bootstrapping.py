@@ -7,9 +7,9 @@ import structlog
 from hortus.kube import Access, Client, Clock, ConnectionSettings, Credentials, Secret
 from hortus.kube.errors import KubeError
 from hortus.nodeagent import identity
-from hortus.nodeagent.applying import unit_path
 from hortus.nodeagent.changes import AGENT_UNIT
 from hortus.nodeagent.disk import Disk
+from hortus.nodeagent.node import unit_path
 from hortus.nodeagent.seams import NodeFault, UnitControl
 from hortus.nodeagent.settings import NodeAgentConfiguration
 from hortus.nodeagent.state import FOLDER

@@ -1,8 +1,6 @@
 """The way from one configuration to the next: pure functions from two configurations to a list of steps.
 
-A `ChangeSet` is what the node still has to do. It is written to disk before the first step and again after each one, so
-that a killed agent goes on with the rest. Steps name paths and units only; contents come from the configuration with
-the same checksum. The order of the phases is that of Gardener's node agent.
+The order of the phases is that of Gardener's node agent.
 
 A unit is restarted when something that its process has read is another one: its content, a drop-in, a file of
 `filePaths`, or its wish to run. An equal configuration that is written in another order restarts nothing.
@@ -11,11 +9,42 @@ A unit is restarted when something that its process has read is another one: its
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal
 
 import msgspec
 
-from hortus.nodeagent.osc import CriConfig, OperatingSystemConfig, OscDropIn, OscUnit, RegistryUpstream, with_drop_in
+from hortus.nodeagent.inplace import NO_UPDATE, InPlaceChanges
+from hortus.nodeagent.osc import (
+    CriConfig,
+    OperatingSystemConfig,
+    OscDropIn,
+    OscUnit,
+    RegistryUpstream,
+    joined_units,
+    with_drop_in,
+)
+from hortus.nodeagent.steps import (
+    AnyStep,
+    AwaitKubelet,
+    AwaitRegistries,
+    CommandUnit,
+    CopyFromImage,
+    FinishUpdate,
+    PatchContainerd,
+    RebootstrapKubelet,
+    ReloadUnits,
+    RemoveFile,
+    RemoveRegistry,
+    RemoveUnit,
+    RenewAgent,
+    ResetCpuManager,
+    RestartAgent,
+    SyncTokens,
+    UpdateOs,
+    Verb,
+    WriteFile,
+    WriteRegistry,
+    WriteUnit,
+)
 
 AGENT_UNIT = "gardener-node-agent.service"
 CONTAINERD_UNIT = "containerd.service"
@@ -24,102 +53,6 @@ RUNTIMES = "/var/bin/containerruntimes"
 CONTAINERD_DROP_IN = OscDropIn(
     name="30-env_config.conf", content=f'[Service]\nEnvironment="PATH={RUNTIMES}:/sbin:/bin:/usr/sbin:/usr/bin"\n'
 )
-Verb = Literal["restart", "stop"]
-
-
-class NodeStep(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, tag_field="step"):
-    """One thing to do on the node. Doing it twice is the same as doing it once."""
-
-
-class PatchContainerd(NodeStep, frozen=True, tag="containerdConfig"):
-    pass
-
-
-class WriteFile(NodeStep, frozen=True, tag="file"):
-    path: str
-
-
-class WriteRegistry(NodeStep, frozen=True, tag="registry"):
-    """With a probe, the file is written once all hosts answer, while other steps go on."""
-
-    upstream: str
-    probe: bool = False
-
-
-class CopyFromImage(NodeStep, frozen=True, tag="imageFile"):
-    path: str
-
-
-class WriteUnit(NodeStep, frozen=True, tag="unit"):
-    name: str
-    removed_drop_ins: tuple[str, ...] = ()
-    removed_content: bool = False
-    """True for a unit whose file was ours, and that is one of the system with drop-ins of ours now."""
-
-
-class RemoveUnit(NodeStep, frozen=True, tag="removedUnit"):
-    name: str
-    ours: bool = True
-    """False for a unit of the system that had drop-ins of ours only: it goes on without them."""
-    drop_ins: tuple[str, ...] = ()
-
-
-class ReloadUnits(NodeStep, frozen=True, tag="daemonReload"):
-    pass
-
-
-class RestartAgent(NodeStep, frozen=True, tag="restartAgent"):
-    since: str = ""
-    """The invocation of the agent at which this step was recorded."""
-
-
-class CommandUnit(NodeStep, frozen=True, tag="unitCommand"):
-    name: str
-    verb: Verb
-    since: str = ""
-    """The unit's invocation before the command. systemd gives another one at each start, so a unit that has another
-    one now was restarted, whether or not this process knows."""
-
-
-class AwaitRegistries(NodeStep, frozen=True, tag="awaitRegistries"):
-    pass
-
-
-class RemoveRegistry(NodeStep, frozen=True, tag="removedRegistry"):
-    upstream: str
-
-
-class RemoveFile(NodeStep, frozen=True, tag="removedFile"):
-    path: str
-
-
-AnyStep = (
-    PatchContainerd
-    | WriteFile
-    | WriteRegistry
-    | CopyFromImage
-    | WriteUnit
-    | RemoveUnit
-    | ReloadUnits
-    | RestartAgent
-    | CommandUnit
-    | AwaitRegistries
-    | RemoveRegistry
-    | RemoveFile
-)
-
-
-class ChangeSet(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The steps that remain of the configuration with this checksum."""
-
-    checksum: str
-    steps: tuple[AnyStep, ...] = ()
-
-    def without(self, step: AnyStep) -> ChangeSet:
-        return msgspec.structs.replace(self, steps=tuple(each for each in self.steps if each is not step))
-
-    def replaced(self, old: AnyStep, new: AnyStep) -> ChangeSet:
-        return msgspec.structs.replace(self, steps=tuple(new if each is old else each for each in self.steps))
 
 
 class UnitDifference(msgspec.Struct, frozen=True):
@@ -130,6 +63,15 @@ class UnitDifference(msgspec.Struct, frozen=True):
     """None for a unit whose process has read nothing that changed."""
     removed_drop_ins: tuple[str, ...] = ()
     removed_content: bool = False
+
+    def joined(self, other: UnitDifference) -> UnitDifference:
+        """The difference of the same unit from two others."""
+        return UnitDifference(
+            self.name,
+            self.verb or other.verb,
+            _union(self.removed_drop_ins, other.removed_drop_ins),
+            self.removed_content or other.removed_content,
+        )
 
 
 class Differences(msgspec.Struct, frozen=True):
@@ -143,10 +85,33 @@ class Differences(msgspec.Struct, frozen=True):
     registries: tuple[str, ...] = ()
     """New and changed ones."""
     removed_registries: tuple[str, ...] = ()
+    in_place: InPlaceChanges = NO_UPDATE
 
     @property
     def empty(self) -> bool:
         return self == Differences()
+
+    def joined(self, other: Differences) -> Differences:
+        """The differences of two configurations from one that is wanted in their place."""
+        units, removed = {each.name: each for each in self.units}, {each.name: each for each in self.removed_units}
+        for unit in other.units:
+            units[unit.name] = units[unit.name].joined(unit) if unit.name in units else unit
+        for old in other.removed_units:
+            removed[old.name] = joined_units(old, removed[old.name]) if old.name in removed else old
+        return Differences(
+            files=_union(self.files, other.files),
+            removed_files=_union(self.removed_files, other.removed_files),
+            units=tuple(units.values()),
+            removed_units=tuple(removed.values()),
+            containerd=self.containerd or other.containerd,
+            registries=_union(self.registries, other.registries),
+            removed_registries=_union(self.removed_registries, other.removed_registries),
+            in_place=self.in_place.joined(other.in_place),
+        )
+
+
+def _union(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*first, *second)))
 
 
 def units_of(osc: OperatingSystemConfig) -> dict[str, OscUnit]:
@@ -157,7 +122,13 @@ def units_of(osc: OperatingSystemConfig) -> dict[str, OscUnit]:
     return with_drop_in(units, CONTAINERD_UNIT, CONTAINERD_DROP_IN)
 
 
-def differences(old: OperatingSystemConfig | None, new: OperatingSystemConfig, *, hostname: str) -> Differences:
+def differences(
+    old: OperatingSystemConfig | None,
+    new: OperatingSystemConfig,
+    *,
+    hostname: str,
+    in_place: InPlaceChanges = NO_UPDATE,
+) -> Differences:
     """The differences between the configuration that the node has and the one it should have."""
     before = old or OperatingSystemConfig()
     files_before, files = before.files_for(hostname), new.files_for(hostname)
@@ -172,6 +143,7 @@ def differences(old: OperatingSystemConfig | None, new: OperatingSystemConfig, *
         containerd=_containerd_changed(before.spec.cri_config, new.spec.cri_config),
         registries=tuple(name for name, each in registries.items() if registries_before.get(name) != each),
         removed_registries=tuple(name for name in registries_before if name not in registries),
+        in_place=in_place,
     )
 
 
@@ -240,20 +212,41 @@ def _steps(found: Differences, new: OperatingSystemConfig, hostname: str) -> Ite
     yield from (WriteUnit(each.name, each.removed_drop_ins, each.removed_content) for each in found.units)
     yield from (RemoveUnit(each.name, bool(each.content), tuple(each.by_name)) for each in found.removed_units)
     yield ReloadUnits()
-    verbs = _verbs(found)
+    verbs, update = _verbs(found), found.in_place
     if verbs.pop(AGENT_UNIT, None):
         yield RestartAgent()
+    if update.cpu_manager:
+        yield ResetCpuManager()
     yield from (CommandUnit(name, verb) for name, verb in verbs.items())
+    if update.changes_kubelet:
+        yield AwaitKubelet()
     if probed:
         yield AwaitRegistries()
     yield from (RemoveRegistry(name) for name in found.removed_registries)
     yield from (RemoveFile(path) for path in found.removed_files)
+    yield from _in_place_steps(update)
+
+
+def _in_place_steps(update: InPlaceChanges) -> Iterator[AnyStep]:
+    """The steps of an update in place that follow all others."""
+    if update.os_version:
+        yield UpdateOs(update.os_version)
+    if update.service_account_key:
+        yield SyncTokens()
+    if update.authorities:
+        yield RenewAgent()
+        yield RebootstrapKubelet()
+        yield AwaitKubelet()
+    if update.reasons:
+        yield FinishUpdate()
 
 
 def _verbs(found: Differences) -> dict[str, Verb]:
     verbs: dict[str, Verb] = {each.name: each.verb for each in found.units if each.verb}
     if found.containerd:
         verbs.setdefault(CONTAINERD_UNIT, "restart")
+    if found.in_place.changes_kubelet:
+        verbs.setdefault(KUBELET_UNIT, "restart")
     # A unit of the system that loses its drop-ins has to read its own file again.
     verbs.update({each.name: "restart" for each in found.removed_units if not each.content})
     return verbs

@@ -45,6 +45,7 @@ class NodeCondition(msgspec.Struct, frozen=True, rename="camel"):
 
 class SeenMetadata(msgspec.Struct, frozen=True, rename="camel"):
     name: str
+    namespace: str = ""
     uid: str = ""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}

@@ -17,6 +17,7 @@ from h2.connection import H2Connection
 from h2.events import ConnectionTerminated, DataReceived, ResponseReceived, StreamEnded, StreamReset, TrailersReceived
 from h2.exceptions import ProtocolError
 
+from hortus.nodeagent.host import run_program
 from hortus.nodeagent.registries import CERTS_FOLDER
 from hortus.nodeagent.seams import NodeFault
 
@@ -39,8 +40,12 @@ class _Reply(NamedTuple):
 class Containerd:
     """Implements `NodeRuntime`."""
 
-    def __init__(self, socket: str = SOCKET, *, ctr: str = "ctr", containerd: str = "containerd") -> None:
+    def __init__(
+        self, socket: str = SOCKET, *, ctr: str = "ctr", containerd: str = "containerd", hosts: str = CERTS_FOLDER
+    ) -> None:
+        """`hosts` is the folder with the mirrors of registries."""
         self._socket = socket
+        self._hosts = hosts
         self._ctr = ctr
         self._containerd = containerd
 
@@ -62,7 +67,7 @@ class Containerd:
 
     async def file_from_image(self, image: str, path: str) -> bytes:
         if image not in (await self._images("list", "-q")).decode().split():
-            await self._images("pull", "--hosts-dir", CERTS_FOLDER, image)
+            await self._images("pull", "--hosts-dir", self._hosts, image)
         with tempfile.TemporaryDirectory(prefix="image-") as folder:
             await self._images("mount", image, folder)
             try:
@@ -77,23 +82,14 @@ class Containerd:
     async def _run(self, *command: str, patience: float) -> bytes:
         what = " ".join(command[:1] + command[-2:])
         try:
-            process = await asyncio.create_subprocess_exec(
-                *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-            )
-        except OSError as error:
-            raise NodeFault(f"cannot run {command[0]}: {error.strerror}; install containerd with its client") from None
-        try:
-            async with asyncio.timeout(patience):
-                output, problem = await process.communicate()
-        except TimeoutError:
-            raise NodeFault(f"{what} did not end within {patience:g} s; see journalctl -u containerd") from None
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        if process.returncode:
+            code, output, problem = await run_program(command, patience=patience)
+        except NodeFault as error:
+            raise NodeFault(
+                f"{what}: {error}; install containerd with its client, or see journalctl -u containerd"
+            ) from None
+        if code:
             last = problem.decode(errors="replace").strip().splitlines()[-1:]
-            raise NodeFault(f"{what} failed: {last[0] if last else process.returncode}")
+            raise NodeFault(f"{what} failed: {last[0] if last else code}")
         return output
 
 

@@ -11,21 +11,21 @@ from collections.abc import Iterable
 
 import msgspec
 
-from hortus.nodeagent.applying import Node, NodeApplier, drop_in_path, unit_path
+from hortus.nodeagent.applying import NodeApplier
 from hortus.nodeagent.changes import (
-    AnyStep,
-    ChangeSet,
-    CommandUnit,
+    KUBELET_UNIT,
     Differences,
     UnitDifference,
-    Verb,
     differences,
     plan_steps,
     units_of,
 )
+from hortus.nodeagent.inplace import NO_UPDATE, OS_RELEASE, InPlaceChanges, in_place_changes, os_changes
+from hortus.nodeagent.node import Node, drop_in_path, unit_path
 from hortus.nodeagent.osc import OperatingSystemConfig, OscError, OscFile, OscUnit, decode
 from hortus.nodeagent.seams import Files, UnitStatus
 from hortus.nodeagent.state import NodeMemory
+from hortus.nodeagent.steps import AnyStep, ChangeSet, CommandUnit, ResetCpuManager, Verb
 from hortus.nodeagent.validation import problems
 
 
@@ -56,19 +56,44 @@ async def changes_for(node: Node, state: NodeMemory, osc: OperatingSystemConfig,
     remaining, damaged = state.changes(checksum)
     if remaining is not None:
         return remaining
-    found = differences(applied.value, osc, hostname=node.hostname)
+    update = update_of(applied.value, osc, node.files, damaged=applied.damaged)
+    found = differences(applied.value, osc, hostname=node.hostname, in_place=update)
+    # Configurations that were begun after the applied one have left parts of themselves on the node.
+    begun = [each for each in state.begun() if each != osc]
+    for other in begun:
+        update = update_of(other, osc, node.files)
+        found = found.joined(differences(other, osc, hostname=node.hostname, in_place=update))
     chosen = plan_steps(found, osc, hostname=node.hostname)
-    if applied.damaged or damaged:
+    if applied.damaged or damaged or begun:
         # Nothing says any more which units were restarted: those that have read what is on the disk stay.
         chosen = await _without_needless(node, osc, chosen)
     return ChangeSet(checksum, chosen)
 
 
-async def converge(node: Node, state: NodeMemory, text: bytes, checksum: str) -> OperatingSystemConfig:
-    """Does what remains of a configuration. Raises InvalidConfiguration, NodeFault and AgentRestart."""
-    osc = checked(text, before=state.applied().value)
+async def remembered_changes(node: Node, state: NodeMemory, osc: OperatingSystemConfig, checksum: str) -> ChangeSet:
+    """The steps that remain, as they stand in the file from now on."""
     changes = await changes_for(node, state, osc, checksum)
     state.remember_changes(changes, durable=True)
+    return changes
+
+
+def update_of(
+    old: OperatingSystemConfig | None, osc: OperatingSystemConfig, files: Files, *, damaged: bool = False
+) -> InPlaceChanges:
+    """The update in place that leads from `old` to `osc`; a new node has none, since nothing runs on it."""
+    release = (files.read(OS_RELEASE) or b"").decode(errors="replace")
+    if old is not None:
+        return in_place_changes(old, osc, release)
+    wanted = osc.spec.in_place_updates
+    return os_changes(wanted, release) if damaged and wanted is not None else NO_UPDATE
+
+
+async def converge(node: Node, state: NodeMemory, text: bytes, checksum: str) -> OperatingSystemConfig:
+    """Does what remains of a configuration. Raises InvalidConfiguration, NodeFault, AgentRestart, and for an update in
+    place KubeError, StepError and AwaitsOutside."""
+    osc = checked(text, before=state.applied().value)
+    changes = await remembered_changes(node, state, osc, checksum)
+    state.remember_begun(text)
     await NodeApplier(node, state, osc, changes).run()
     state.remember_applied(text)
     return osc
@@ -77,6 +102,9 @@ async def converge(node: Node, state: NodeMemory, text: bytes, checksum: str) ->
 async def _without_needless(node: Node, osc: OperatingSystemConfig, chosen: tuple[AnyStep, ...]) -> tuple[AnyStep, ...]:
     units, files = units_of(osc), osc.files_for(node.hostname)
     restarts = [step.name for step in chosen if isinstance(step, CommandUnit) and step.verb == "restart"]
+    if any(isinstance(step, ResetCpuManager) for step in chosen):
+        # That step stops the kubelet, which has to start again.
+        restarts.remove(KUBELET_UNIT)
     states = await node.units.status(restarts)
     kept = {name for name in restarts if name in units and has_read(units[name], files, node.files, states[name])}
     return tuple(step for step in chosen if not (isinstance(step, CommandUnit) and step.name in kept))

@@ -1,4 +1,4 @@
-"""A systemd and a containerd in memory, for tests of what stands on them.
+"""A systemd, a containerd, a machine and a Node in memory, for tests of what stands on them.
 
 `FakeUnits` keeps the rules that the agent relies on: unit files count after `reload`, each start has an invocation of
 its own, a restart of a unit without a loaded file fails.
@@ -6,7 +6,7 @@ its own, a restart of a unit without a loaded file fails.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
@@ -160,3 +160,80 @@ class FakeRuntime:
     def _check(self) -> None:
         if self.fault:
             raise NodeFault(self.fault)
+
+
+class FakeMachine:
+    """Implements `MachineControl`. `act` is called by each command, which may change the disk or begin another boot."""
+
+    def __init__(self, *, observe: Callable[[str], None] = _ignore) -> None:
+        self.boots = 1
+        self.commands: list[tuple[str, ...]] = []
+        self.outcomes: list[tuple[int, str]] = []
+        """The exit codes and outputs of the next commands; those after them succeed."""
+        self.act: Callable[[], None] = lambda: None
+        self.observe = observe
+
+    def boot(self) -> str:
+        return f"boot-{self.boots}"
+
+    async def run(self, command: Sequence[str], *, patience: float) -> tuple[int, str]:
+        self.observe(f"run {command[0]}")
+        self.commands.append(tuple(command))
+        code, output = self.outcomes.pop(0) if self.outcomes else (0, "")
+        if code == 0:
+            self.act()
+        self.observe(f"ran {command[0]}")
+        return code, output
+
+
+class FakeReports:
+    """Implements `UpdateReports`: the labels and annotations of a Node, and its pods."""
+
+    def __init__(self, files: Files, *, observe: Callable[[str], None] = _ignore) -> None:
+        self._files = files
+        self.observe = observe
+        self.result = ""
+        self.reason = ""
+        self.updating = ""
+        self.running: list[str] = []
+        """The pods; one that is deleted is made again under another uid."""
+        self.certificates = 0
+        self.token_syncs = 0
+
+    @property
+    def has_failed(self) -> bool:
+        return self.result == "failed"
+
+    async def begin_os(self, version: str) -> None:
+        self.observe("annotate")
+        self.updating = version
+        self.observe("annotated")
+
+    async def fail(self, reason: str) -> None:
+        self.observe("fail")
+        self.result, self.reason = "failed", reason
+        self.observe("failed")
+
+    async def succeed(self) -> None:
+        self.observe("succeed")
+        self.result, self.reason, self.updating = "successful", "", ""
+        self.observe("succeeded")
+
+    async def pods(self) -> tuple[str, ...]:
+        return tuple(self.running)
+
+    async def delete(self, pods: Collection[str]) -> None:
+        for pod in pods:
+            self.observe(f"delete {pod}")
+            self.running = [f"{each}-again" if each == pod else each for each in self.running]
+            self.observe(f"deleted {pod}")
+
+    def sync_tokens(self) -> None:
+        self.token_syncs += 1
+
+    async def renew_agent(self) -> None:
+        self.certificates += 1
+        self._files.write("/var/lib/gardener-node-agent/credentials/kubeconfig", b"new", mode=0o600)
+
+    async def write_kubelet_bootstrap(self) -> None:
+        self._files.write("/var/lib/kubelet/kubeconfig-bootstrap", b"bootstrap", mode=0o600)

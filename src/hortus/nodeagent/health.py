@@ -10,14 +10,15 @@ import socket
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection
 from enum import Enum
+from typing import TypeVar
 
 import structlog
 
 from hortus.kube import Clock
 from hortus.kube.errors import Conflict, KubeError, TransportError
-from hortus.nodeagent.applying import Node
 from hortus.nodeagent.changes import CONTAINERD_UNIT, KUBELET_UNIT
 from hortus.nodeagent.cluster import NodeAddress, NodeView, SeenNode
+from hortus.nodeagent.node import Node
 from hortus.nodeagent.seams import NodeFault
 from hortus.nodeagent.wire import status_of
 
@@ -29,6 +30,8 @@ PATIENCE = 60.0
 KUBELET_HEALTH = "http://127.0.0.1:10248/healthz"
 _KUBELET_TIMEOUT = 10.0
 _OK = 200
+_AGAIN = 5.0
+P = TypeVar("P")
 FLIP_WINDOW = 600.0
 MOST_FLIPS = 5
 """Changes from NotReady to Ready within the window from which a warning is written."""
@@ -98,6 +101,14 @@ async def kubelet_health(url: str = KUBELET_HEALTH) -> str:
     except TransportError as error:
         return str(error)
     return "" if status == _OK else f"{url} was answered with HTTP status {status}"
+
+
+async def until_well(clock: Clock, look: Callable[[], Awaitable[P]], *, patience: float) -> P:
+    """Looks every 5 s until there is no problem; returns the problems of the last look, `patience` seconds later."""
+    end = clock.monotonic() + patience
+    while (problems := await look()) and clock.monotonic() < end:
+        await clock.sleep(_AGAIN)
+    return problems
 
 
 async def containerd_health(node: Node) -> str:

@@ -20,7 +20,7 @@ import structlog
 from hortus.kube import Access, Client, Clock, Object, Resource, Secret, yaml
 from hortus.kube.errors import NotFound
 from hortus.kube.kubeconfig import document
-from hortus.nodeagent.applying import AgentRestart
+from hortus.nodeagent.node import AgentRestart
 from hortus.nodeagent.osc import without_nulls
 from hortus.nodeagent.seams import Files, NodeFault
 from hortus.nodeagent.state import FOLDER

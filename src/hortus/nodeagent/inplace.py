@@ -1,19 +1,55 @@
 """Finds the changes of a configuration that a node takes only in place: drained, and when its pool says so.
 
-This agent does not carry such changes out. It refuses them as a whole, with the list of them, and the node stays as it
-is; a half of an update of the operating system or of the credentials would leave a node that nobody can use.
+The decisions are pure. The machine controller drains the node and gives it the condition `InPlaceUpdate` with reason
+`ReadyForUpdate`; `hortus.nodeagent.updating` does the steps.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from hortus.nodeagent.osc import InPlaceUpdates, OperatingSystemConfig
+import msgspec
+
+from hortus.nodeagent.osc import CredentialsRotation, InPlaceUpdates, KubeletUpdate, OperatingSystemConfig
 
 OS_RELEASE = "/etc/os-release"
+CONDITION, READY = "InPlaceUpdate", "ReadyForUpdate"
+RESULT = "node.machine.sapcloud.io/update-result"
+SUCCESSFUL, FAILED = "successful", "failed"
 _VERSION = re.compile(r"\b\d+(?:\.\d+)*\b")
 _MINOR = re.compile(r"v?(\d+\.\d+)")
+
+
+class InPlaceChanges(msgspec.Struct, frozen=True):
+    """The parts of a node that a configuration updates in place."""
+
+    os_version: str = ""
+    """The wanted version of the operating system; empty when it is installed."""
+    kubelet: bool = False
+    """True for another minor version of the kubelet, or other reserved resources."""
+    cpu_manager: bool = False
+    authorities: bool = False
+    service_account_key: bool = False
+    reasons: tuple[str, ...] = ()
+    """The changes for people, as fields below spec.inPlaceUpdates."""
+
+    @property
+    def changes_kubelet(self) -> bool:
+        return self.kubelet or self.cpu_manager
+
+    def joined(self, other: InPlaceChanges) -> InPlaceChanges:
+        """The changes of both."""
+        return InPlaceChanges(
+            self.os_version or other.os_version,
+            self.kubelet or other.kubelet,
+            self.cpu_manager or other.cpu_manager,
+            self.authorities or other.authorities,
+            self.service_account_key or other.service_account_key,
+            tuple(dict.fromkeys((*self.reasons, *other.reasons))),
+        )
+
+
+NO_UPDATE = InPlaceChanges()
 
 
 def os_version(release: str) -> str:
@@ -23,36 +59,56 @@ def os_version(release: str) -> str:
     return found[0] if found else ""
 
 
-def in_place_changes(old: OperatingSystemConfig | None, new: OperatingSystemConfig, release: str) -> list[str]:
-    """The changes that have to be made in place, as fields below spec.inPlaceUpdates."""
+def in_place_changes(old: OperatingSystemConfig, new: OperatingSystemConfig, release: str) -> InPlaceChanges:
+    """The changes that have to be made in place on a node that has `old` and runs the system of `release`."""
     wanted = new.spec.in_place_updates
     if wanted is None:
-        return []
-    return list(_changes(old.spec.in_place_updates if old is not None else None, wanted, release))
+        return NO_UPDATE
+    found = os_changes(wanted, release)
+    before = old.spec.in_place_updates
+    return found if before is None else found.joined(_since(before, wanted))
 
 
-def _changes(old: InPlaceUpdates | None, new: InPlaceUpdates, release: str) -> Iterator[str]:
-    installed = os_version(release)
-    if installed and new.operating_system_version and installed != new.operating_system_version:
-        yield f"operatingSystemVersion ({installed} to {new.operating_system_version})"
-    if old is None:
-        # A new node begins with what its configuration says.
-        return
-    before, after = old.kubelet, new.kubelet
-    if _minor(before.version) != _minor(after.version):
-        yield f"kubelet.version ({before.version} to {after.version})"
-    for field in ("cpu_manager_policy", "eviction_hard", "kube_reserved"):
-        if getattr(before, field) != getattr(after, field):
-            yield f"kubelet.{_camel(field)}"
-    if old.credentials_rotation != new.credentials_rotation:
-        yield "credentialsRotation"
+def os_changes(wanted: InPlaceUpdates, release: str) -> InPlaceChanges:
+    """The update of the operating system, which the node itself shows to be needed."""
+    installed, version = os_version(release), wanted.operating_system_version
+    if not installed or not version or installed == version:
+        return NO_UPDATE
+    return InPlaceChanges(os_version=version, reasons=(f"operatingSystemVersion ({installed} to {version})",))
+
+
+def _since(before: InPlaceUpdates, wanted: InPlaceUpdates) -> InPlaceChanges:
+    kubelet = _kubelet_reasons(before.kubelet, wanted.kubelet)
+    policy = before.kubelet.cpu_manager_policy != wanted.kubelet.cpu_manager_policy
+    was = before.credentials_rotation or CredentialsRotation()
+    now = wanted.credentials_rotation or CredentialsRotation()
+    authorities = was.certificate_authorities != now.certificate_authorities
+    key = was.service_account_key != now.service_account_key
+    named = {
+        "kubelet.cpuManagerPolicy": policy,
+        "credentialsRotation.certificateAuthorities": authorities,
+        "credentialsRotation.serviceAccountKey": key,
+    }
+    return InPlaceChanges(
+        kubelet=bool(kubelet),
+        cpu_manager=policy,
+        authorities=authorities,
+        service_account_key=key,
+        reasons=(*kubelet, *(name for name, changed in named.items() if changed)),
+    )
+
+
+def _kubelet_reasons(before: KubeletUpdate, wanted: KubeletUpdate) -> list[str]:
+    found = []
+    if _minor(before.version) != _minor(wanted.version):
+        found.append(f"kubelet.version ({before.version} to {wanted.version})")
+    if before.eviction_hard != wanted.eviction_hard:
+        found.append("kubelet.evictionHard")
+    if before.kube_reserved != wanted.kube_reserved:
+        found.append("kubelet.kubeReserved")
+    return found
 
 
 def _minor(version: str | None) -> str:
     found = _MINOR.match(version or "")
     return found[1] if found else ""
-
-
-def _camel(field: str) -> str:
-    first, *others = field.split("_")
-    return first + "".join(each.title() for each in others)

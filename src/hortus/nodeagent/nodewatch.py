@@ -10,9 +10,9 @@ import structlog
 
 from hortus.kube import Clock, yaml
 from hortus.kube.errors import KubeError
-from hortus.nodeagent.applying import AgentRestart, Node
 from hortus.nodeagent.changes import AGENT_UNIT
 from hortus.nodeagent.cluster import NodeView, SeenNode
+from hortus.nodeagent.node import AgentRestart, Node
 from hortus.nodeagent.seams import NodeFault
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)

@@ -193,7 +193,7 @@ class OperatingSystemConfig(_Part, frozen=True):
         """The units by name, in which the extension's are merged into the own ones."""
         merged: dict[str, OscUnit] = {}
         for unit in (*self.spec.units, *self.status.extension_units):
-            merged[unit.name] = _joined(merged[unit.name], unit) if unit.name in merged else unit
+            merged[unit.name] = joined_units(merged[unit.name], unit) if unit.name in merged else unit
         return merged
 
 
@@ -223,7 +223,8 @@ def convert(document: Object) -> OperatingSystemConfig:
     return osc
 
 
-def _joined(first: OscUnit, later: OscUnit) -> OscUnit:
+def joined_units(first: OscUnit, later: OscUnit) -> OscUnit:
+    """One unit of two: what the later one says holds, and it adds its drop-ins and paths."""
     return OscUnit(
         name=first.name,
         command=first.command if later.command is None else later.command,

@@ -8,12 +8,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from hortus.nodeagent import changes as steps
-from hortus.nodeagent.applying import drop_in_path, unit_path
-from hortus.nodeagent.changes import AnyStep, differences, plan_steps, units_of, waves
+from hortus.nodeagent import steps
+from hortus.nodeagent.changes import AGENT_UNIT, KUBELET_UNIT, differences, plan_steps, units_of, waves
+from hortus.nodeagent.converging import update_of
+from hortus.nodeagent.node import drop_in_path, unit_path
 from hortus.nodeagent.osc import OperatingSystemConfig, OscUnit
 from hortus.nodeagent.registries import hosts_path
 from hortus.nodeagent.seams import Files
+from hortus.nodeagent.steps import AnyStep
+from hortus.nodeagent.updating import CPU_STATE
 
 
 class PlannedStep(msgspec.Struct, frozen=True, rename="camel"):
@@ -42,7 +45,8 @@ def planned(
     """The plan from `old` to `new`; `remaining` are the steps of an interrupted one to the same configuration."""
     chosen = remaining
     if chosen is None:
-        chosen = plan_steps(differences(old, new, hostname=hostname), new, hostname=hostname)
+        update = update_of(old, new, files)
+        chosen = plan_steps(differences(old, new, hostname=hostname, in_place=update), new, hostname=hostname)
     found = tuple(_lines(chosen, new, files, hostname))
     commanded = {step.subject for step in found if step.action in ("restart", "stop")}
     return NodePlan(found, tuple(name for name, unit in units_of(new).items() if unit.runs and name not in commanded))
@@ -77,11 +81,31 @@ def _lines(
             case steps.ReloadUnits():
                 yield PlannedStep("reload", "systemd")
             case steps.RestartAgent():
-                yield PlannedStep("restart", steps.AGENT_UNIT, "this agent, which goes on afterwards")
+                yield PlannedStep("restart", AGENT_UNIT, "this agent, which goes on afterwards")
             case steps.AwaitRegistries():
                 yield PlannedStep("wait", "registries")
+            case steps.InPlaceStep():
+                yield _in_place_line(step)
     for number, wave in enumerate(waves(commands, units), start=1):
         yield from (PlannedStep(commands[name].verb, name, f"wave {number}") for name in wave)
+
+
+def _in_place_line(step: steps.InPlaceStep) -> PlannedStep:
+    match step:
+        case steps.ResetCpuManager():
+            return PlannedStep("remove", CPU_STATE, "with the kubelet stopped")
+        case steps.AwaitKubelet():
+            return PlannedStep("wait", KUBELET_UNIT, "until it is healthy")
+        case steps.UpdateOs(version=version):
+            return PlannedStep("update", "operating system", f"to {version}, with a start of the machine")
+        case steps.SyncTokens():
+            return PlannedStep("update", "tokens", "those of this agent's configuration that have changed")
+        case steps.RenewAgent():
+            return PlannedStep("update", "certificate of this agent", "with a start of the agent")
+        case steps.RebootstrapKubelet():
+            return PlannedStep("restart", KUBELET_UNIT, "for a certificate of the new authority")
+        case _:
+            return PlannedStep("remove", "pods of this node", "those that outlived the drain")
 
 
 def _unit_lines(unit: OscUnit, step: steps.WriteUnit, files: Files) -> Iterator[PlannedStep]:

@@ -17,10 +17,10 @@ import structlog
 from hortus.engine.logging import LogSettings, configure_logging
 from hortus.kube import SystemClock
 from hortus.kube.errors import KubeError
-from hortus.nodeagent.applying import AgentRestart
 from hortus.nodeagent.bootstrapping import bootstrap, credentials, reset
 from hortus.nodeagent.converging import InvalidConfiguration, checked, checksum_of
 from hortus.nodeagent.disk import Disk
+from hortus.nodeagent.node import AgentRestart
 from hortus.nodeagent.nodewatch import host_name
 from hortus.nodeagent.planning import planned, shown
 from hortus.nodeagent.seams import NodeFault
@@ -86,6 +86,7 @@ async def _until_stopped(work: Awaitable[None]) -> int:
 async def _serve(chosen: argparse.Namespace, settings: NodeAgentConfiguration, config: str) -> None:
     from hortus.nodeagent.agent import NodeAgent
     from hortus.nodeagent.containerd import Containerd
+    from hortus.nodeagent.host import LocalMachine
     from hortus.nodeagent.systemd import Systemd
 
     disk, clock = Disk(chosen.root, scratch=SCRATCH), SystemClock()
@@ -104,6 +105,7 @@ async def _serve(chosen: argparse.Namespace, settings: NodeAgentConfiguration, c
         config=config,
         units=units,
         runtime=Containerd(),
+        host=LocalMachine(),
         clock=clock,
         named=(lambda: hostname) if chosen.hostname else host_name,
     )

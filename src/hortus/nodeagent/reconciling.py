@@ -16,11 +16,22 @@ from hortus.engine.backoff import Backoff
 from hortus.engine.outcomes import DONE, NEVER, Actor, Result, StepError
 from hortus.kube import Client, Clock, durations
 from hortus.kube.errors import KubeError
-from hortus.nodeagent.applying import AgentRestart, Node, NodeApplier
+from hortus.nodeagent.applying import NodeApplier
 from hortus.nodeagent.cluster import NodeView, SecretView, SeenNode, SeenSecret
-from hortus.nodeagent.converging import InvalidConfiguration, checked, checksum_of, converge, drift_of, repair_of
-from hortus.nodeagent.inplace import OS_RELEASE, in_place_changes
-from hortus.nodeagent.osc import OperatingSystemConfig
+from hortus.nodeagent.converging import (
+    InvalidConfiguration,
+    checked,
+    checksum_of,
+    converge,
+    drift_of,
+    remembered_changes,
+    repair_of,
+    update_of,
+)
+from hortus.nodeagent.health import until_well
+from hortus.nodeagent.inplace import CONDITION, FAILED, READY, RESULT
+from hortus.nodeagent.node import AgentRestart, AwaitsOutside, Node
+from hortus.nodeagent.osc import OperatingSystemConfig, decode
 from hortus.nodeagent.seams import NodeFault
 from hortus.nodeagent.serial import SerialLease, is_serial
 from hortus.nodeagent.state import FOLDER, NodeMemory
@@ -33,6 +44,8 @@ KEY = "osc.yaml"
 SECRET_CHECKSUM = "checksum/data-script"  # noqa: S105 - an annotation
 NODE_CHECKSUM = "checksum/cloud-config-data"
 DELAY = "node-agent.gardener.cloud/reconciliation-delay"
+HOLD = "node-agent.hortus.dev/hold"
+"""An annotation of the Node: while it has a text, no configuration is begun."""
 VERSION_LABEL = "worker.gardener.cloud/kubernetes-version"
 WORKER, CONTROL_PLANE = "node-role.kubernetes.io/worker", "node-role.kubernetes.io/control-plane"
 ZONE_LABEL = "topology.kubernetes.io/zone"
@@ -42,7 +55,6 @@ LEFTOVERS = ("/var/lib/kubelet/kubeconfig-bootstrap", f"{FOLDER}/credentials/boo
 KUBELET_KUBECONFIG = "/var/lib/kubelet/kubeconfig-real"
 WAIT_FOR_PODS = 5.0
 """Seconds between two looks while static pods start."""
-HEALTH_EVERY = 5.0
 BACKOFF = Backoff(first=1.0, cap=300.0, jitter=0.2)
 
 
@@ -93,7 +105,7 @@ class OscController:
         self._drift_checked = -1.0
         self._released = False
         """True when this process knows that it does not hold the serial lease."""
-        self._seen_node: tuple[object, ...] = ()
+        self._seen_node: tuple[object, ...] | None = None
 
     async def run(self) -> None:
         """Reconcile until cancelled. Raises AgentRestart."""
@@ -109,9 +121,12 @@ class OscController:
                 timer.cancel()
 
     def _node_changed(self) -> None:
-        """A Node that appears, or whose checksum is taken away, leads to a reconcile; its heartbeat does not."""
+        """A Node that appears, loses its checksum, is drained or released is reconciled; one that only beats is not."""
         node = self._view.node
-        seen = (node is None, node.metadata.annotations.get(NODE_CHECKSUM) if node is not None else None)
+        seen: tuple[object, ...] = ()
+        if node is not None:
+            annotations, labels = node.metadata.annotations, node.metadata.labels
+            seen = (annotations.get(NODE_CHECKSUM), annotations.get(HOLD), labels.get(RESULT), is_ready(node))
         if seen != self._seen_node:
             self._seen_node = seen
             self._secret.changed.set()
@@ -143,16 +158,25 @@ class OscController:
             raise AgentRestart(f"the Node {node.name} has appeared")
         if wait := self._delayed(text, node, serial=is_serial(secret)):
             return Result(wait)
-        if node is not None and node.metadata.annotations.get(NODE_CHECKSUM) == _checksum(secret):
+        reported = node is not None and node.metadata.annotations.get(NODE_CHECKSUM) == _checksum(secret)
+        if reported and self._memory.is_at_rest:
             return await self._at_rest(secret)
+        if node is not None and node.metadata.annotations.get(HOLD) and not self._memory.has_begun(text):
+            return self._held(node)
         if checksum_of(text) in self._memory.rejected():
             return await self._roll_back(checksum_of(text))
-        self._refuse_in_place(text)
+        if await self._waits_for_drain(text, node):
+            return Result(NEVER)
         if is_serial(secret):
             self._released = False
             if wait := await self._serial.take(secret):
                 return Result(wait)
-        osc = await self._converge(text)
+        try:
+            osc = await self._converge(text)
+        except AwaitsOutside as wait:
+            _log.info("the configuration is not applied yet", reason=str(wait))
+            self._view.event("InPlaceUpdate", str(wait))
+            return Result(NEVER)
         if not await self._healthy(text):
             return await self._roll_back(checksum_of(text))
         return await self._report(osc, secret)
@@ -165,16 +189,23 @@ class OscController:
             raise StepError(message, reason="ConfigurationMissing", actor=Actor.OPERATOR, after=NEVER)
         return text
 
-    def _refuse_in_place(self, text: bytes) -> None:
-        """Raises StepError for a configuration with changes that this agent does not make."""
-        old = self._memory.applied().value
-        new = checked(text, before=old)
-        found = in_place_changes(old, new, (self._node.files.read(OS_RELEASE) or b"").decode(errors="replace"))
-        if found:
-            message = (
-                f"spec.inPlaceUpdates changes {', '.join(found)}: replace the node, this agent updates none in place"
-            )
-            raise StepError(message, reason="InPlaceUpdateRefused", actor=Actor.OPERATOR, after=NEVER)
+    def _held(self, node: SeenNode) -> Result:
+        message = f"annotation {HOLD} holds the new configuration back: {node.metadata.annotations[HOLD]}"
+        self._view.event("ConfigurationHeld", message)
+        return Result(NEVER)
+
+    async def _waits_for_drain(self, text: bytes, node: SeenNode | None) -> bool:
+        """True for an update in place for which the node is not drained yet; a change of the Node ends the wait."""
+        if self._memory.is_applied(text):
+            return False
+        osc = checked(text, before=self._memory.applied().value)
+        changes = await remembered_changes(self._node, self._memory, osc, checksum_of(text))
+        if not changes.in_place or (node is not None and is_ready(node)):
+            return False
+        message = f"an update in place waits until the Node has condition {CONDITION} with reason {READY}"
+        _log.info("the node is not drained for its update in place")
+        self._view.event("InPlaceUpdatePending", message)
+        return True
 
     def _delayed(self, text: bytes, node: SeenNode | None, *, serial: bool) -> float:
         """Seconds for which a changed content still waits, so that not all nodes of a pool begin at once."""
@@ -201,13 +232,17 @@ class OscController:
         """Waits for kubelet and containerd. Without health the last good configuration comes back, where allowed."""
         if not self._options.roll_back:
             return True
-        problems = await self._until_healthy()
+        problems = await until_well(self._clock, self._problems, patience=self._options.patience)
         if not problems:
             self._memory.remember_good(text)
             return True
         good = self._memory.good_text()
         if good is None or good == text:
             raise NodeFault(f"the node is not healthy: {'; '.join(problems)}; there is no other configuration to go to")
+        update = update_of(decode(good), decode(text), self._node.files)
+        if update.reasons:
+            found = f"the node is not healthy: {'; '.join(problems)}"
+            raise NodeFault(f"{found}; it was updated in place ({', '.join(update.reasons)}), which is not taken back")
         checksum = checksum_of(text)
         self._memory.reject(checksum)
         message = f"the node was not healthy with configuration {checksum}: {'; '.join(problems)}; rolling back"
@@ -223,14 +258,6 @@ class OscController:
         if node := self._view.node:
             await self._view.patch_metadata(node, annotations={ROLLED_BACK: checksum})
         return DONE
-
-    async def _until_healthy(self) -> list[str]:
-        end = self._clock.monotonic() + self._options.patience
-        while problems := await self._problems():
-            if self._clock.monotonic() >= end:
-                return problems
-            await self._clock.sleep(HEALTH_EVERY)
-        return []
 
     # The Node
 
@@ -294,7 +321,15 @@ class OscController:
             return
         checksum = f"repair of {checksum_of(repr(drift.found).encode())}"
         await NodeApplier(self._node, self._memory, osc, await repair_of(self._node, osc, drift, checksum)).run()
+        self._memory.forget_changes()
         self._view.event("DriftRepaired", f"put back {len(drift.paths)} files")
+
+
+def is_ready(node: SeenNode) -> bool:
+    """True for a Node that may be updated in place: it is drained for that, or an update of it has failed."""
+    condition = node.condition(CONDITION)
+    drained = condition is not None and condition.reason == READY
+    return drained or node.metadata.labels.get(RESULT) == FAILED
 
 
 def _checksum(secret: SeenSecret) -> str:

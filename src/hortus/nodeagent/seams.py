@@ -1,12 +1,12 @@
-"""The interfaces between the agent and its node: the file system, systemd and containerd.
+"""The interfaces between the agent and its node: the file system, systemd, containerd and the machine.
 
-`hortus.nodeagent.disk`, `systemd` and `containerd` implement them; the fakes are in `hortus.nodeagent.fakes`, but for
-the file system, which is a real folder in tests too.
+`hortus.nodeagent.disk`, `systemd`, `containerd` and `host` implement them; the fakes are in `hortus.nodeagent.fakes`,
+but for the file system, which is a real folder in tests too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -103,3 +103,47 @@ class NodeRuntime(Protocol):
 
     async def file_from_image(self, image: str, path: str) -> bytes:
         """Returns a file of an image, which is pulled first."""
+
+
+class MachineControl(Protocol):
+    """The machine below the node: its boots, and commands that update its operating system."""
+
+    def boot(self) -> str:
+        """Returns an identifier that is another one after each start of the machine."""
+
+    async def run(self, command: Sequence[str], *, patience: float) -> tuple[int, str]:
+        """Returns the exit code and the output of a command, both streams as one text. Raises NodeFault when it cannot
+        be run, or does not end within `patience` seconds."""
+
+
+class UpdateReports(Protocol):
+    """The part of the cluster that takes part in an update in place. Failures are `NodeFault`s and `KubeError`s."""
+
+    @property
+    def has_failed(self) -> bool:
+        """True while the Node is labelled as one whose update failed."""
+
+    async def begin_os(self, version: str) -> None:
+        """Notes on the Node the version of the operating system that its machine is about to get."""
+
+    async def fail(self, reason: str) -> None:
+        """Labels the Node, with the reason in an annotation."""
+
+    async def succeed(self) -> None:
+        """Labels the Node, and removes what the update noted there."""
+
+    async def pods(self) -> tuple[str, ...]:
+        """Returns the pods of the node, but for static ones, as namespace/name/uid."""
+
+    async def delete(self, pods: Collection[str]) -> None:
+        """Deletes those of `pods` that are still there."""
+
+    def sync_tokens(self) -> None:
+        """Has the tokens on the node compared with their Secrets."""
+
+    async def renew_agent(self) -> None:
+        """Writes a kubeconfig with a new certificate of this agent, once a call with it succeeded."""
+
+    async def write_kubelet_bootstrap(self) -> None:
+        """Writes a kubeconfig with the kubelet's certificate and the current authority, once a call with it
+        succeeded."""

@@ -12,9 +12,9 @@ import msgspec
 import structlog
 
 from hortus.kube import yaml
-from hortus.nodeagent.changes import ChangeSet
 from hortus.nodeagent.osc import OperatingSystemConfig, OscError, decode
 from hortus.nodeagent.seams import Files
+from hortus.nodeagent.steps import ChangeSet
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -22,11 +22,13 @@ FOLDER = "/var/lib/gardener-node-agent"
 APPLIED = f"{FOLDER}/last-applied-osc.yaml"
 GOOD = f"{FOLDER}/last-good-osc.yaml"
 CHANGES = f"{FOLDER}/last-computed-osc-changes.yaml"
+BEGUN = f"{FOLDER}/begun-oscs.yaml"
 REJECTED = f"{FOLDER}/rejected-osc-checksums.yaml"
 SCRATCH = f"{FOLDER}/tmp"  # noqa: S108 - a folder of the agent
 STATE_MODE = 0o600
 _UNREADABLE = ".unreadable"
 _MOST_REJECTED = 20
+_MOST_BEGUN = 20
 
 
 class Remembered(NamedTuple):
@@ -66,7 +68,8 @@ class NodeMemory:
     def remember_applied(self, text: bytes) -> None:
         """Ends the work on a configuration: it is the applied one, and nothing is left to do."""
         self._files.write(APPLIED, text, mode=STATE_MODE)
-        self._files.remove(CHANGES)
+        for path in (CHANGES, BEGUN):
+            self._files.remove(path)
         for path in (APPLIED, CHANGES):
             self._files.remove(path + _UNREADABLE)
 
@@ -77,6 +80,36 @@ class NodeMemory:
     def is_applied(self, text: bytes) -> bool:
         """True when the node has this configuration, and nothing is left to do."""
         return self._files.read(APPLIED) == text and self._files.read(CHANGES) is None
+
+    @property
+    def is_at_rest(self) -> bool:
+        """True when no configuration is begun and not ended."""
+        return self._files.read(CHANGES) is None
+
+    def begun(self) -> tuple[OperatingSystemConfig, ...]:
+        """The configurations that were begun after the applied one. One that cannot be read counts as an empty one,
+        from which everything differs."""
+        try:
+            return tuple(decode(text) for text in self._begun_texts())
+        except OscError:
+            return (OperatingSystemConfig(),)
+
+    def has_begun(self, text: bytes) -> bool:
+        """True when parts of this configuration may be on the node, and it is not applied."""
+        return text.decode(errors="replace") in self._begun_texts()
+
+    def remember_begun(self, text: bytes) -> None:
+        known = self._begun_texts()
+        if text.decode() not in known:
+            content = yaml.dump([*known, text.decode()][-_MOST_BEGUN:]).encode()
+            self._files.write(BEGUN, content, mode=STATE_MODE)
+
+    def _begun_texts(self) -> list[str]:
+        try:
+            return msgspec.convert(yaml.load(self._files.read(BEGUN) or b"[]"), list[str])
+        except (yaml.YamlError, msgspec.ValidationError) as error:
+            _log.warning("a state file is damaged", path=BEGUN, error=str(error))
+            return [""]
 
     def remember_good(self, text: bytes) -> None:
         self._files.write(GOOD, text, mode=STATE_MODE)
@@ -99,6 +132,10 @@ class NodeMemory:
     def remember_changes(self, changes: ChangeSet, *, durable: bool) -> None:
         text = yaml.dump(msgspec.to_builtins(changes))
         self._files.write(CHANGES, text.encode(), mode=STATE_MODE, durable=durable)
+
+    def forget_changes(self) -> None:
+        """Ends work that led to no other configuration."""
+        self._files.remove(CHANGES)
 
     def rejected(self) -> tuple[str, ...]:
         """The checksums of configurations with which the node did not become healthy."""

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import structlog
 
 from hortus.kube import Client, Clock
-from hortus.nodeagent.applying import NodeEvents
 from hortus.nodeagent.cluster import SecretView
+from hortus.nodeagent.node import NodeEvents
 from hortus.nodeagent.seams import Files, NodeFault
 from hortus.nodeagent.settings import TokenTarget
 

@@ -11,9 +11,9 @@ import structlog
 from hortus.kube import Clock
 from hortus.kube.errors import KubeError
 from hortus.kube.objects import format_time
-from hortus.nodeagent.applying import Node
 from hortus.nodeagent.changes import units_of
 from hortus.nodeagent.cluster import NodeCondition, NodeView
+from hortus.nodeagent.node import Node
 from hortus.nodeagent.osc import OscUnit
 from hortus.nodeagent.seams import NodeFault, UnitStatus
 from hortus.nodeagent.state import NodeMemory
