@@ -186,7 +186,7 @@ def test_a_certificate_is_renewed_after_80_to_88_percent(seed: int) -> None:
 async def test_bootstrap_makes_the_agent_a_unit_and_reset_removes_it(tmp_path: Path) -> None:
     world = World(tmp_path)
     settings = read(settings_text())
-    await bootstrap(world.files, world.units, settings, config_dir="/var/lib/gardener-node-agent")
+    await bootstrap(world.files, world.units, world.host, settings, config_dir="/var/lib/gardener-node-agent")
     name = "gardener-node-agent.service"
     assert world.files.mode(f"/etc/systemd/system/{name}") == 0o644
     assert world.unit_states() == {
@@ -196,6 +196,7 @@ async def test_bootstrap_makes_the_agent_a_unit_and_reset_removes_it(tmp_path: P
     await reset(world.files, world.units)
     assert world.tree() == {}
     assert world.unit_states()[name] == ("inactive", "disabled")
+    assert world.host.commands == [], "a machine without a volume for data has no command run"
 
 
 # The transport and containerd

@@ -8,9 +8,10 @@ from hortus.kube import Access, Client, Clock, ConnectionSettings, Credentials, 
 from hortus.kube.errors import KubeError
 from hortus.nodeagent import identity
 from hortus.nodeagent.changes import AGENT_UNIT
+from hortus.nodeagent.datavolume import place_data_volume
 from hortus.nodeagent.disk import Disk
 from hortus.nodeagent.node import unit_path
-from hortus.nodeagent.seams import NodeFault, UnitControl
+from hortus.nodeagent.seams import MachineControl, NodeFault, UnitControl
 from hortus.nodeagent.settings import NodeAgentConfiguration
 from hortus.nodeagent.state import FOLDER
 from hortus.nodeagent.wire import LeanTransport, status_of
@@ -41,12 +42,13 @@ WantedBy=multi-user.target
 """
 
 
-async def bootstrap(disk: Disk, units: UnitControl, settings: NodeAgentConfiguration, *, config_dir: str) -> None:
+async def bootstrap(
+    disk: Disk, units: UnitControl, machine: MachineControl, settings: NodeAgentConfiguration, *, config_dir: str
+) -> None:
     """Makes the agent a unit of the system. The unit that brought the agent ends last, because it runs this."""
-    if settings.bootstrap is not None and settings.bootstrap.kubelet_data_volume_size is not None:
-        raise NodeFault(
-            "bootstrap.kubeletDataVolumeSize is set, and this agent formats no volume: do it in the machine's image"
-        )
+    size = settings.data_volume_size
+    if size:
+        await place_data_volume(machine, size)
     disk.write(unit_path(AGENT_UNIT), own_unit(config_dir).encode(), mode=OWN_UNIT_MODE)
     await units.reload()
     await units.enable(AGENT_UNIT)

@@ -137,12 +137,13 @@ def _plan(chosen: argparse.Namespace) -> int:
 
 
 def _bootstrap(chosen: argparse.Namespace) -> int:
+    from hortus.nodeagent.host import LocalMachine
     from hortus.nodeagent.systemd import Systemd
 
     settings, _ = _settings(chosen)
     _configure_logs(settings)
     disk = Disk(chosen.root, scratch=SCRATCH)
-    asyncio.run(bootstrap(disk, Systemd(chosen.bus), settings, config_dir=chosen.config_dir))
+    asyncio.run(bootstrap(disk, Systemd(chosen.bus), LocalMachine(), settings, config_dir=chosen.config_dir))
     return 0
 
 

@@ -109,6 +109,16 @@ class NodeAgentConfiguration(_Part, frozen=True):
         return self.controllers.operating_system_config.secret_name
 
     @property
+    def data_volume_size(self) -> int:
+        """The size of the volume for data of the kubelet in bytes; 0 without one. Raises AgentConfigError."""
+        size = self.bootstrap.kubelet_data_volume_size if self.bootstrap is not None else None
+        try:
+            return int(size or 0)
+        except ValueError:
+            field = "bootstrap.kubeletDataVolumeSize"
+            raise AgentConfigError(f"{field} is {size!r}: write the bytes of the volume as a whole number") from None
+
+    @property
     def sync_period(self) -> float:
         return durations.seconds(self.controllers.operating_system_config.sync_period)
 
