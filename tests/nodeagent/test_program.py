@@ -7,7 +7,6 @@ import hashlib
 import io
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -15,9 +14,9 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.nodeagent.cluster import settings_text
+from tests.nodeagent.cluster import approved_request, settings_text
+from tests.nodeagent.realcontainerd import containerd_programs, real_containerd
 from tests.nodeagent.world import IMAGE, World, file, osc_of, service, text_of, unit
-from tests.waiting import until
 
 from hortus.kube import Access, Client, ConnectionSettings, Credentials, Secret, SystemClock
 from hortus.kube.kubeconfig import load
@@ -27,8 +26,10 @@ from hortus.nodeagent.identity import REQUESTS, renewal_at, validity_of
 from hortus.nodeagent.seams import NodeFault
 from hortus.nodeagent.settings import AgentConfigError, read
 from hortus.nodeagent.wire import LeanTransport
+from hortus.simulation.registry import RegistryFolder, RegistryServer
 from hortus.testing.apiserver import running_apiserver
 
+MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 KUBELET = unit("kubelet.service", service(), filePaths=["/etc/kubelet.conf"])
 FIRST = osc_of([file("/etc/kubelet.conf", "a\n")], [KUBELET])
 SECOND = osc_of(
@@ -148,18 +149,10 @@ async def test_the_first_start_gets_a_certificate_by_the_machines_token(tmp_path
         settings = read(settings_text() + address)
         work = asyncio.create_task(credentials(files, settings, SystemClock(), hostname="node-1"))
 
-        async def approved() -> bool:
-            for request in (await admin.list(REQUESTS)).items:
-                assert request["metadata"]["name"].startswith("node-agent-csr-")
-                assert request["spec"]["usages"] == ["digital signature", "client auth"]
-                assert request["spec"]["expirationSeconds"] == 720 * 3600
-                condition = {"type": "Approved", "status": "True", "reason": "Test", "message": "test"}
-                patch = {"status": {"conditions": [condition]}}
-                await admin.patch(REQUESTS, request["metadata"]["name"], patch, subresource="approval")
-                return True
-            return False
-
-        await until(approved)
+        request = await approved_request(admin)
+        assert request["metadata"]["name"].startswith("node-agent-csr-")
+        assert request["spec"]["usages"] == ["digital signature", "client auth"]
+        assert request["spec"]["expirationSeconds"] == 720 * 3600
         assert await work is True
         access = load(tmp_path / "var/lib/gardener-node-agent/credentials/kubeconfig").access()
         assert files.mode("/var/lib/gardener-node-agent/credentials/kubeconfig") == 0o600
@@ -236,45 +229,18 @@ def image_archive(files: dict[str, bytes]) -> bytes:
     return tar_of({**parts, "manifest.json": json.dumps(manifest).encode()})
 
 
-def containerd_programs() -> tuple[str, str]:
-    """containerd and its client, from Debian's package `containerd`; HORTUS_CONTAINERD names their folder."""
-    folder = os.environ.get("HORTUS_CONTAINERD")
-    found = [shutil.which(name, path=folder) for name in ("containerd", "ctr")]
-    if not all(found):
-        pytest.skip("containerd is missing: apt-get install containerd, or set HORTUS_CONTAINERD to its folder")
-    return str(found[0]), str(found[1])
-
-
 async def test_a_real_containerd_reports_its_version_and_default_configuration(tmp_path: Path) -> None:
-    program, ctr = containerd_programs()
-    socket, config = tmp_path / "c.sock", tmp_path / "config.toml"
-    config.write_text(
-        f"version = 2\nroot = '{tmp_path}/root'\nstate = '{tmp_path}/state'\n"
-        "disabled_plugins = ['io.containerd.grpc.v1.cri']\n"
-        f"[grpc]\naddress = '{socket}'\n[ttrpc]\naddress = '{socket}.ttrpc'\n"
-    )
-    containerd = Containerd(str(socket), ctr=ctr, containerd=program)
-    with pytest.raises(NodeFault, match=r"containerd does not answer on .*; see journalctl -u containerd"):
-        await containerd.version()
-    process = await asyncio.create_subprocess_exec(
-        program, "--config", str(config), stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
-    )
-    try:
-
-        async def answers() -> str:
-            try:
-                return await containerd.version()
-            except NodeFault:
-                return ""
-
-        await until(answers)
+    async with real_containerd(tmp_path) as (containerd, socket):
         assert (await containerd.version())[0].isdigit()
+        with pytest.raises(NodeFault, match=r"containerd does not answer on .*; see journalctl -u containerd"):
+            await Containerd(f"{socket}.none").version()
         assert "version = " in await containerd.default_config()
         with pytest.raises(NodeFault, match="failed"):
             await containerd.file_from_image("127.0.0.1:1/no/such:image", "/bin/x")
         archive = tmp_path / "image.tar"
         archive.write_bytes(image_archive({"opt/bin/kubelet": b"kubelet 2", "ko-app/agent": b"agent"}))
         arguments = ["--address", str(socket), "--namespace", "k8s.io", "images", "import", str(archive)]
+        ctr = containerd_programs()[1]
         done = await asyncio.to_thread(subprocess.run, [ctr, *arguments], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert await containerd.file_from_image(IMAGE, "/opt/bin/kubelet") == b"kubelet 2"
@@ -282,6 +248,47 @@ async def test_a_real_containerd_reports_its_version_and_default_configuration(t
         with pytest.raises(NodeFault, match="has no file /bin/other; correct filePathInImage"):
             await containerd.file_from_image(IMAGE, "/bin/other")
         assert "image-" not in Path("/proc/mounts").read_text(), "nothing stays mounted"
-    finally:
-        process.terminate()
-        await process.wait()
+
+
+async def test_a_file_comes_from_an_image_that_a_real_containerd_pulls_by_the_mirrors_of_the_configuration(
+    tmp_path: Path,
+) -> None:
+    pushed = RegistryFolder(tmp_path / "registry")
+    layer = tar_of({"opt/bin/kubelet": b"kubelet 3"})
+    config = {"architecture": platform_word(), "os": "linux", "config": {}}
+    config["rootfs"] = {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]}
+    blobs = {"config": json.dumps(config).encode(), "layer": layer}
+    parts = {name: {"digest": pushed.put_blob("kubelet", data), "size": len(data)} for name, data in blobs.items()}
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": MANIFEST_TYPE,
+        "config": {"mediaType": "application/vnd.oci.image.config.v1+json", **parts["config"]},
+        "layers": [{"mediaType": "application/vnd.oci.image.layer.v1.tar", **parts["layer"]}],
+    }
+    pushed.put_manifest("kubelet", json.dumps(manifest).encode(), MANIFEST_TYPE, tag="v1")
+    world = World(tmp_path / "node")
+    async with RegistryServer(pushed) as registry, real_containerd(tmp_path) as (containerd, _):
+        world.runtime = containerd  # type: ignore[assignment]
+        mirror = {"upstream": "registry.example.org", "hosts": [{"url": f"http://{registry.address}"}]}
+        osc = osc_of(
+            [
+                {
+                    "path": "/opt/bin/kubelet",
+                    "permissions": 0o755,
+                    "content": {"imageRef": {"image": IMAGE, "filePathInImage": "/opt/bin/kubelet"}},
+                }
+            ],
+            containerd={"sandboxImage": "pause", "registries": [mirror]},
+        )
+        world.units.system.add("containerd.service")
+        (tmp_path / "certs.d").symlink_to(tmp_path / "node/etc/containerd/certs.d")
+        await world.converge(osc)
+        assert world.files.read("/opt/bin/kubelet") == b"kubelet 3"
+        assert world.files.mode("/opt/bin/kubelet") == 0o755
+        with pytest.raises(NodeFault, match=r"kubelet:v2 failed: .*failed to resolve reference"):
+            await containerd.file_from_image(IMAGE.replace(":v1", ":v2"), "/opt/bin/kubelet")
+
+
+def platform_word() -> str:
+    """The architecture of this machine, as images name it."""
+    return {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
