@@ -109,19 +109,32 @@ def running_control_plane(
         )
 
 
-def _apiserver(assets: Path, folder: Path, *, port: int, etcd: int, token: str) -> list[str]:
+def service_account_key() -> bytes:
+    """A new key that signs tokens, as PEM."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    encoded = key.private_bytes(
+    return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
+
+
+def _apiserver(assets: Path, folder: Path, *, port: int, etcd: int, token: str) -> list[str]:
     signing, tokens = folder / "service-accounts.key", folder / "tokens.csv"
-    for path, content in ((signing, encoded), (tokens, f'{token},kubernetes-admin,admin,"system:masters"\n'.encode())):
+    admin = f'{token},kubernetes-admin,admin,"system:masters"\n'.encode()
+    for path, content in ((signing, service_account_key()), (tokens, admin)):
         path.touch(0o600)
         path.write_bytes(content)
+    store, certificates = f"http://127.0.0.1:{etcd}", folder / "certs"
+    return apiserver_command(assets, etcd=store, port=port, certificates=certificates, signing=signing, tokens=tokens)
+
+
+def apiserver_command(
+    assets: Path, *, etcd: str, port: int, certificates: Path, signing: Path, tokens: Path
+) -> list[str]:
+    """A kube-apiserver's command. `etcd` are URLs with commas, `certificates` is the folder of those that it makes."""
     return [
         str(assets / "kube-apiserver"),
-        f"--etcd-servers=http://127.0.0.1:{etcd}",
-        f"--cert-dir={folder / 'certs'}",
+        f"--etcd-servers={etcd}",
+        f"--cert-dir={certificates}",
         f"--secure-port={port}",
         "--bind-address=127.0.0.1",
         "--service-cluster-ip-range=10.0.0.0/24",

@@ -11,6 +11,7 @@ from hortus.engine.livemigration import (
     MigrationRecord,
     MoveDecision,
     Observation,
+    Site,
     StepRefused,
     migration_record,
     steps,
@@ -20,7 +21,20 @@ from hortus.engine.livemigration.steps import Action
 from hortus.simulation.garden.livemigration.controlplane import SimulatedControlPlane
 from hortus.testing import FakeClock
 
-FAULTS = ("kill", "kill two", "revive", "cut", "heal", "flip", "write", "wait", "wait long", "interrupt", "force")
+FAULTS = (
+    "kill",
+    "kill two",
+    "revive",
+    "cut",
+    "heal",
+    "flip",
+    "write",
+    "wait",
+    "wait long",
+    "interrupt",
+    "force",
+    "lose keys",
+)
 FAULT = st.tuples(st.sampled_from(FAULTS), st.integers(0, 9))
 
 
@@ -38,12 +52,18 @@ class ObservedPlane(SimulatedControlPlane):
     half = False
     """True to end the next step of two parts after its first part."""
 
+    def __init__(self, clock: FakeClock, size: int) -> None:
+        super().__init__(clock, cluster_id="c1", source="old", destination="new", size=size)
+        self.former_keys = dict(self.sites[Site.SOURCE].keys)
+
     async def act(self, step: Action) -> None:
         etcd = self.etcd
         before = {one.id: one.is_learner for one in etcd.members.values()}
         leader, had_majority, cluster = etcd.leader_id, bool(etcd.group()), etcd.cluster_id
         if isinstance(step, steps.Remove | steps.Swing):
             self.check_majority_without(step)
+        if isinstance(step, steps.StartServers) and self.sites[step.site].keys != self.former_keys:
+            raise Broken(f"I2: API servers would refuse tokens of before: {step}")
         if isinstance(step, steps.Swing) and self.half:
             self.half = False
             await super().act(steps.Promote(id=step.id, name=step.name))
@@ -92,10 +112,6 @@ class ObservedPlane(SimulatedControlPlane):
         return len(next(iter(self.sites.values())).members)
 
 
-def planes(clock: FakeClock, size: int = 3) -> ObservedPlane:
-    return ObservedPlane(clock, cluster_id="c1", source="old", destination="new", size=size)
-
-
 async def nothing(decision: MoveDecision, seen: Observation) -> None:
     """A report that nobody reads."""
 
@@ -105,7 +121,7 @@ class History:
 
     def __init__(self, size: int = 3) -> None:
         self.clock = FakeClock()
-        self.plane = planes(self.clock, size)
+        self.plane = ObservedPlane(self.clock, size)
         self.record: MigrationRecord
         self.aborting = False
         self.is_forced = False
@@ -151,6 +167,8 @@ class History:
                 etcd.write(clock.monotonic())
             case "force":
                 self.is_forced = True
+            case "lose keys":
+                self.plane.sites[Site.DESTINATION].keys.clear()
             case "interrupt":
                 self.plane.half = True
             case "wait" | "wait long":

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engine.livemigration.histories import FAULT, History
 
-from hortus.engine.livemigration import MigrationPhase, MigrationView, next_step, steps
+from hortus.engine.livemigration import MigrationPhase, MigrationView, Site, next_step, steps
 
 
 def members(history: History) -> set[tuple[str, tuple[str, ...], bool]]:
@@ -155,3 +155,63 @@ async def test_nothing_is_removed_while_the_destination_is_not_whole_unless_forc
         reason="MembersUnhealthy", message=f"etcd members do not answer: {frozen.name}"
     )
     assert next_step(MigrationView(history.record, seen, is_forced=True)).step == decision.step
+
+
+async def test_keys_are_copied_before_the_first_member_joins_and_removed_from_the_site_that_is_left() -> None:
+    history = History()
+    await history.begin()
+    here, there = (history.plane.sites[site].keys for site in Site)
+    kept = dict(here)
+    while not history.plane.etcd.members.keys() - {one.id for one in history.record.members}:
+        await history.turn()
+    assert history.plane.sites[Site.DESTINATION].keys == kept != there
+    await history.end()
+    assert [history.plane.sites[site].keys for site in Site] == [{}, kept]
+
+
+@pytest.mark.parametrize("site", Site)
+@pytest.mark.parametrize("turns", [4, 12, 20])
+async def test_a_changed_key_stops_the_walk_until_it_is_restored_and_an_abort_is_free(site: Site, turns: int) -> None:
+    history = History()
+    await history.begin()
+    before = members(history)
+    for _ in range(turns):
+        await history.turn()
+        await history.clock.advance(1.0)
+    keys = history.plane.sites[site].keys
+    kept, keys["service-account-key"] = dict(keys), "another"
+    there = members(history)
+    found = await history.turn()
+    assert found is not None
+    assert found.step == steps.Halt(
+        reason="KeysChanged",
+        message=f"keys at the {site} are not those of the start: service-account-key. Restore them, or abort",
+    )
+    assert members(history) == there
+    if site == Site.SOURCE:
+        keys.update(kept)
+        await history.end()
+        assert {one[0] for one in members(history)} == {f"new-etcd-main-{number}" for number in range(3)}
+        return
+    history.aborting = True
+    await history.end()
+    assert members(history) == before
+    assert history.plane.sites[Site.DESTINATION].keys == {}
+    assert history.plane.sites[Site.SOURCE].keys == history.record.keys
+
+
+async def test_a_key_that_is_missing_at_the_destination_is_copied_again_before_its_servers_start() -> None:
+    history = History()
+    await history.begin()
+    copies = 0
+    for _ in range(400):
+        found = await history.turn()
+        if found is not None and isinstance(found.step, steps.CopyKeys):
+            copies += 1
+        if found is not None and isinstance(found.step, steps.MoveExtensions):
+            history.plane.sites[Site.DESTINATION].keys.clear()
+        if found is not None and isinstance(found.step, steps.Moved):
+            break
+        await history.clock.advance(1.0)
+    assert copies == 2
+    assert history.plane.sites[Site.DESTINATION].keys == history.record.keys

@@ -24,10 +24,11 @@ def member(number: int, **changes: Any) -> EtcdMember:
 
 MEMBERS = tuple(map(member, range(3)))
 PLANNED = tuple(SiteMember(name=f"new-{number}", peer_url=f"https://new-{number}:2380") for number in range(3))
+KEYS = {"encryption-configuration": "aa", "service-account-key": "bb"}
 WELL = Observation(
     cluster_id="c",
     members=MEMBERS,
-    source=SiteState(servers=ServerState.READY),
+    source=SiteState(servers=ServerState.READY, keys=KEYS),
     destination=SiteState(members=PLANNED),
 )
 
@@ -39,6 +40,10 @@ def seen(**changes: Any) -> Observation:
 def planned(**changes: Any) -> Observation:
     first = msgspec.structs.replace(PLANNED[0], **changes)
     return seen(destination=SiteState(members=(first, *PLANNED[1:])))
+
+
+def keys_there(keys: dict[str, str]) -> Observation:
+    return seen(destination=SiteState(members=PLANNED, keys=keys))
 
 
 def test_a_control_plane_that_is_well_can_move() -> None:
@@ -67,7 +72,12 @@ def test_a_control_plane_that_is_well_can_move() -> None:
             ["DestinationUnreachable"],
             "check its agent",
         ),
-        (seen(source=SiteState(servers=ServerState.STARTING)), ["ServersNotReady"], "not ready"),
+        (seen(source=SiteState(servers=ServerState.STARTING, keys=KEYS)), ["ServersNotReady"], "not ready"),
+        (seen(source=SiteState(servers=ServerState.READY)), ["KeysUnknown"], "shows no keys"),
+        (keys_there(KEYS), [], ""),
+        (keys_there({"service-account-key": "bb"}), [], ""),
+        (keys_there({**KEYS, "service-account-key": "cc"}), ["KeysDiffer"], "the source: service-account-key; delete"),
+        (keys_there({"front-proxy": "dd"}), ["KeysDiffer"], "front-proxy"),
         (seen(latency=0.21), ["TooDistant"], "210 ms"),
     ],
 )

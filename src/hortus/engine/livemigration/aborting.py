@@ -1,4 +1,4 @@
-"""The way back: clients return to the source, the members of the destination leave, peer URLs are restored. Pure."""
+"""The way back: clients return to the source, the members and keys of the destination leave, peer URLs are restored."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from hortus.engine.livemigration.steps import (
     MoveControllers,
     Moved,
     Remove,
+    RemoveKeys,
     RouteTo,
     StartServers,
     Step,
@@ -86,7 +87,11 @@ def _wipe(view: MigrationView) -> Step | None:
     destination = view.seen.destination
     for slot in destination.members:
         if slot.is_running or slot.has_data:
-            if not destination.is_reachable:
-                return Wait(reason="DestinationUnreachable", message="the destination does not answer", seconds=5.0)
-            return WipeMember(site=Site.DESTINATION, name=slot.name)
-    return None
+            return _once_reachable(view, WipeMember(site=Site.DESTINATION, name=slot.name))
+    return _once_reachable(view, RemoveKeys(site=Site.DESTINATION)) if destination.keys else None
+
+
+def _once_reachable(view: MigrationView, step: Step) -> Step:
+    if view.seen.destination.is_reachable:
+        return step
+    return Wait(reason="DestinationUnreachable", message="the destination does not answer", seconds=5.0)

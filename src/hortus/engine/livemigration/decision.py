@@ -25,6 +25,7 @@ from hortus.engine.livemigration.steps import (
     MoveExtensions,
     Promote,
     Remove,
+    RemoveKeys,
     RouteTo,
     StartServers,
     Step,
@@ -52,6 +53,8 @@ def next_step(view: MigrationView, *, aborting: bool = False) -> MoveDecision:
         return MoveDecision(phase_of(view), stop)
     if aborting and not view.is_past_return:
         return MoveDecision(phase_of(view), abort_step(view))
+    if (changed := _changed_keys(view)) is not None:
+        return MoveDecision(phase_of(view), changed)
     for phase, rule in _RULES:
         if (step := rule(view)) is not None:
             return MoveDecision(phase, step)
@@ -83,6 +86,23 @@ def _stop(view: MigrationView) -> Step | None:
     return None
 
 
+def _changed_keys(view: MigrationView) -> Step | None:
+    """A halt where a site has other keys than the source at the start, until the source is left.
+
+    Its API servers would refuse tokens of the others, and write Secrets that the others cannot read. It comes after
+    an abort, which is the way out.
+    """
+    if view.is_past_return:
+        return None
+    for site in Site:
+        if changed := view.foreign_keys(site):
+            return Halt(
+                reason="KeysChanged",
+                message=f"keys at the {site} are not those of the start: {', '.join(changed)}. Restore them, or abort",
+            )
+    return None
+
+
 def _prepare(view: MigrationView) -> Step | None:
     if view.joined or view.is_past_return:
         return None
@@ -95,7 +115,7 @@ def _prepare(view: MigrationView) -> Step | None:
             return _when_whole(view) or UpdatePeerUrls(
                 id=member.id, name=member.name, peer_urls=(*member.peer_urls, url)
             )
-    return None if view.seen.destination.has_keys else CopyKeys()
+    return CopyKeys() if view.lacks_keys else None
 
 
 def _join_voters(view: MigrationView) -> Step | None:
@@ -134,7 +154,7 @@ def _serve(view: MigrationView) -> Step | None:
         return None
     if servers == ServerState.STARTING:
         return Wait(reason="ServersStarting", message="the API servers of the destination are not ready yet")
-    return StartServers(site=Site.DESTINATION)
+    return CopyKeys() if view.lacks_keys else StartServers(site=Site.DESTINATION)
 
 
 def _route(view: MigrationView) -> Step | None:
@@ -194,6 +214,8 @@ def _clean_up(view: MigrationView) -> Step | None:
     for slot in seen.source.members:
         if slot.is_running or slot.has_data:
             return WipeMember(site=Site.SOURCE, name=slot.name)
+    if seen.source.keys:
+        return RemoveKeys(site=Site.SOURCE)
     for member in view.joined:
         slot_ = view.slot_of(member)
         if slot_ is not None and slot_.internal_url and member.peer_urls != (slot_.internal_url,):

@@ -27,7 +27,7 @@ class PreflightProblem(msgspec.Struct, frozen=True):
 
 def problems(seen: Observation, *, allows_single: bool = False) -> list[PreflightProblem]:
     """Everything that speaks against the first step."""
-    return [*_members(seen), *_plan(seen), *_count(seen, allows_single), *_sites(seen)]
+    return [*_members(seen), *_plan(seen), *_count(seen, allows_single), *_keys(seen), *_sites(seen)]
 
 
 def _members(seen: Observation) -> Iterator[PreflightProblem]:
@@ -83,6 +83,18 @@ def _count(seen: Observation, allows_single: bool) -> Iterator[PreflightProblem]
     if number > len(seen.destination.members):
         yield PreflightProblem(
             "TooFewMembers", f"etcd has {number} members, and the destination offers {len(seen.destination.members)}"
+        )
+
+
+def _keys(seen: Observation) -> Iterator[PreflightProblem]:
+    """API servers with other keys would refuse every token, and could not read a Secret."""
+    here, there = seen.source.keys, seen.destination.keys
+    if not here:
+        yield PreflightProblem("KeysUnknown", "the source shows no keys of its API servers: check its agent")
+    elif foreign := sorted(name for name, found in there.items() if here.get(name) != found):
+        yield PreflightProblem(
+            "KeysDiffer",
+            f"keys at the destination are not those of the source: {', '.join(foreign)}; delete them there",
         )
 
 

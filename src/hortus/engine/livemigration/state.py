@@ -5,6 +5,7 @@ An `Observation` is read before each step. Nothing in it is remembered from an e
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 import msgspec
@@ -78,8 +79,9 @@ class SiteState(msgspec.Struct, frozen=True, kw_only=True):
     servers: ServerState = ServerState.STOPPED
     connections: int = 0
     """Open connections of clients that came by the router."""
-    has_keys: bool = False
-    """True where certificates, the encryption configuration and keys of ServiceAccounts are in place."""
+    keys: Mapping[str, str] = {}
+    """SHA-256 of each key that API servers need, by name: certificates, the encryption configuration, keys of
+    ServiceAccounts."""
     has_extensions: bool = False
     """True where the extensions that API servers need are in place."""
     has_controllers: bool = False
@@ -131,6 +133,8 @@ class MigrationRecord(msgspec.Struct, frozen=True, rename="camel"):
     cluster_id: str = msgspec.field(name="clusterID")
     revision: int
     members: tuple[RecordedMember, ...]
+    keys: Mapping[str, str]
+    """SHA-256 of the keys of the source, by name."""
     source: str = ""
     destination: str = ""
 
@@ -138,7 +142,7 @@ class MigrationRecord(msgspec.Struct, frozen=True, rename="camel"):
 def migration_record(seen: Observation, *, source: str = "", destination: str = "") -> MigrationRecord:
     """The record of a cluster that no step has touched."""
     members = tuple(RecordedMember(one.id, one.name, one.peer_urls) for one in seen.members)
-    return MigrationRecord(seen.cluster_id, seen.revision, members, source, destination)
+    return MigrationRecord(seen.cluster_id, seen.revision, members, seen.source.keys, source, destination)
 
 
 def quorum(voters: int) -> int:

@@ -20,7 +20,16 @@ class TakeSnapshot(_Step, frozen=True):
 
 
 class CopyKeys(_Step, frozen=True):
-    """Copy certificates, the encryption configuration and keys of ServiceAccounts to the destination."""
+    """Copy certificates, the encryption configuration and keys of ServiceAccounts from the source to the destination.
+
+    A key that is there already stays as it is.
+    """
+
+
+class RemoveKeys(_Step, frozen=True):
+    """Delete the keys at a site that serves no more."""
+
+    site: Site
 
 
 class UpdatePeerUrls(_Step, frozen=True):
@@ -141,6 +150,7 @@ class Moved(_Step, frozen=True):
 Action: TypeAlias = (
     TakeSnapshot
     | CopyKeys
+    | RemoveKeys
     | UpdatePeerUrls
     | AddLearner
     | StartMember

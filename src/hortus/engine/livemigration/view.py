@@ -66,6 +66,16 @@ class MigrationView(NamedTuple):
                 return one
         return next((one for one in self.seen.destination.members if one.name == member.name), None)
 
+    def foreign_keys(self, site: Site) -> list[str]:
+        """Names of keys at a site that are not those of the record. A key that is missing is none of them."""
+        kept = self.record.keys
+        return sorted(name for name, found in self.seen.site(site).keys.items() if kept.get(name) != found)
+
+    @property
+    def lacks_keys(self) -> bool:
+        """True while the destination misses a key of the record."""
+        return bool(self.record.keys.keys() - self.seen.destination.keys.keys())
+
     def is_at(self, member: EtcdMember, site: Site) -> bool:
         return (member in self.source) is (site == Site.SOURCE)
 

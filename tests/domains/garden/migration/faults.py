@@ -14,6 +14,7 @@ from tests.domains.garden.migration.load import Clients, assert_nothing_was_lost
 from tests.domains.garden.migration.observing import Observer
 from tests.domains.garden.migration.sites import MemberProcess
 from tests.domains.garden.migration.world import RealPlane, real_plane
+from tests.waiting import until
 
 from hortus.engine.livemigration import MigrationRecord, StepRefused, steps
 from hortus.engine.livemigration.steps import Action
@@ -38,8 +39,11 @@ class FaultyWalk:
 
     async def end(self, *, aborting: bool = False) -> None:
         """Walk to the end, after which all faults are over."""
-        async with asyncio.timeout(180):
-            await self.plane.walk(self.record, aborting=aborting)
+        try:
+            async with asyncio.timeout(180):
+                await self.plane.walk(self.record, aborting=aborting)
+        except TimeoutError:
+            raise AssertionError(f"the walk has not ended: {self.plane.story()}") from None
         await asyncio.gather(*self._faults)
 
     def begin(self, fault: Callable[[], AsyncIterator[None]]) -> None:
@@ -47,13 +51,21 @@ class FaultyWalk:
 
         async def last() -> None:
             # The observer's clock has half a second of patience, and elections take one.
-            self.observer.allows_loss = True
+            self.observer.faults += 1
             async with asynccontextmanager(fault)():
                 await asyncio.sleep(DOWN)
-            await asyncio.sleep(DOWN)
-            self.observer.allows_loss = False
+            await until(self._has_majority)
+            self.observer.faults -= 1
 
         self._faults.add(asyncio.create_task(last(), name="fault"))
+
+    async def _has_majority(self) -> bool:
+        try:
+            state = await self.plane.etcd.state()
+        except StepRefused:
+            return False
+        voters = [one for one in state.members if not one.is_learner]
+        return 2 * sum(one.is_healthy for one in voters) > len(voters)
 
     async def leader(self) -> MemberProcess:
         for _ in range(50):
@@ -132,10 +144,15 @@ async def faulty_walk(folder: Path) -> AsyncIterator[FaultyWalk]:
             yield FaultyWalk(plane, record, clients, observer)
         assert_nothing_was_lost(clients.load)
         assert observer.broken == []
+        assert plane.controllers.broken == []
 
 
 async def random_walk(folder: Path, seed: int) -> list[str]:
-    """A migration with a fault now and then, and a coordinator that is killed in the middle of steps."""
+    """A migration with a fault now and then, and a coordinator that is killed in the middle of steps.
+
+    Returns the faults. Fails where the walk does not come to its end, as `faulty_walk` where a write is lost, an
+    invariant broken, or two controllers lead.
+    """
     random, names = Random(seed), []
 
     async with faulty_walk(folder) as walk:

@@ -28,6 +28,8 @@ class Load:
 
     requests: int = 0
     failed: list[str] = field(default_factory=list)
+    turned_away: int = 0
+    """Requests that a server did not take, with the time after which to repeat them."""
     longest: float = 0.0
     slow: list[tuple[float, float, str]] = field(default_factory=list)
     written: dict[str, list[int]] = field(default_factory=dict)
@@ -85,6 +87,9 @@ class Clients:
             try:
                 asked = session.request(method, self._url + path, json=body, server_hostname=HOST)
                 async with asyncio.timeout(_WITHIN), asked as answer:
+                    if self._is_turned_away(answer):
+                        tries += 1
+                        continue
                     found = await answer.json()
                     # A create that is repeated may have been carried out the first time.
                     if answer.status < 300 or (answer.status == 409 and method == "POST" and tries < self._retries):
@@ -96,6 +101,16 @@ class Clients:
             if not tries:
                 self.load.failed.append(f"{time.monotonic():.2f} {why}")
         return None
+
+    def _is_turned_away(self, answer: aiohttp.ClientResponse) -> bool:
+        """Reports whether to repeat a request, as client-go does by itself: 429 with the header Retry-After.
+
+        It waits for that long. A server that stops sends clients to another one by it, which need not be waited for.
+        """
+        if answer.status != 429 or "Retry-After" not in answer.headers:
+            return False
+        self.load.turned_away += 1
+        return True
 
     async def write(self, number: int) -> None:
         """Create an object, then change it again and again."""
@@ -125,6 +140,8 @@ class Clients:
                     async with session.get(
                         f"{self._url}{PLACE}{query}", server_hostname=HOST, timeout=aiohttp.ClientTimeout(total=None)
                     ) as answer:
+                        if self._is_turned_away(answer):
+                            continue
                         if answer.status != 200:
                             self.load.failed.append(f"{time.monotonic():.2f} watch: {answer.status}")
                         async for line in answer.content:

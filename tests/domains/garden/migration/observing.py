@@ -25,8 +25,8 @@ class Observer:
         self.cluster_ids: set[str] = set()
         self.history: list[tuple[float, tuple[str, ...], str]] = []
         """Time, members (learners in brackets) and leader, whenever they change."""
-        self.allows_loss = False
-        """True while a fault is injected: a majority may be missing then."""
+        self.faults = 0
+        """Faults that last now, during which a majority may be missing."""
         self._revision = 0
         self._last: dict[str, bool] = {}
         self._down_since: float | None = None
@@ -85,7 +85,7 @@ class Observer:
             self._down_since = None
         elif self._down_since is None:
             self._down_since = now
-        elif not self.allows_loss and now > self._down_since + 0.5:
+        elif not self.faults and now > self._down_since + 0.5:
             self.broken.append(f"I1: {len(voters & alive)} of {len(voters)} voters answer")
 
     def _removals(self, listed: list[Any], leader: str) -> None:

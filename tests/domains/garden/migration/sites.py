@@ -1,4 +1,4 @@
-"""The two sites of a real migration: etcd members and API servers as processes."""
+"""The two sites of a real migration: etcd members, keys in files, and API servers as processes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 
 from tests.apiserver.store.etcdserver import find_etcd, free_port
@@ -86,37 +87,53 @@ class MemberProcess:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-class ServerProcess:
-    """One API server."""
+class ServerEnded(Exception):
+    """An API server ended before it was ready, as it does where etcd does not answer."""
 
-    def __init__(self, token: str) -> None:
+
+class ServerProcess:
+    """One API server of ours. Its authority and the keys of ServiceAccounts are in etcd, a user's token in a file."""
+
+    def __init__(self, keys: Path) -> None:
+        """`keys` is the folder with the keys of its site."""
         self.port = free_port()
         self.ca = ""
-        self._token = token
+        self.keys = keys
         self._process: asyncio.subprocess.Process | None = None
 
+    @staticmethod
+    def write_keys(keys: Path, token: str) -> None:
+        """Write the keys of a new control plane, whose administrator has this token."""
+        write_key(keys / "token", token.encode())
+
     async def start(self, endpoints: Sequence[str], log: Path) -> None:
-        command = [sys.executable, "-m", "tests.domains.garden.migration.served"]
         with log.open("ab") as output:
             self._process = await asyncio.create_subprocess_exec(
-                *command,
-                str(self.port),
-                HOST,
-                *endpoints,
+                *self.command(endpoints),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=output,
                 cwd=ROOT,
             )
         assert self._process.stdin is not None
-        self._process.stdin.write(f"{self._token}\n".encode())
+        self._process.stdin.write(self.secret())
         self._process.stdin.close()
 
+    def command(self, endpoints: Sequence[str]) -> list[str]:
+        return [sys.executable, "-m", "tests.domains.garden.migration.served", str(self.port), HOST, *endpoints]
+
+    def secret(self) -> bytes:
+        """The content of its standard input."""
+        return (self.keys / "token").read_bytes() + b"\n"
+
     async def ready(self) -> None:
-        """Return once it serves."""
+        """Return once it serves. Raises ServerEnded."""
         assert self._process is not None
         assert self._process.stdout is not None
-        self.ca = (await self._process.stdout.readuntil(b"\0"))[:-1].decode()
+        try:
+            self.ca = (await self._process.stdout.readuntil(b"\0"))[:-1].decode()
+        except asyncio.IncompleteReadError:
+            raise ServerEnded from None
 
     @property
     def is_running(self) -> bool:
@@ -132,35 +149,68 @@ class ServerProcess:
             await self._process.wait()
 
 
+def write_key(path: Path, content: bytes) -> None:
+    """Write a key all at once, for no one else to read."""
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    # Outside of the folder: half a key is no key of the site.
+    unfinished = path.parent.with_suffix(".new")
+    unfinished.touch(0o600)
+    unfinished.write_bytes(content)
+    unfinished.replace(path)
+
+
 class SeedSite:
     """One site, and what its agent reports."""
 
-    def __init__(self, name: str, folder: Path, names: Sequence[str], *, token: str, servers: int) -> None:
+    def __init__(
+        self, name: str, folder: Path, names: Sequence[str], *, kind: type[ServerProcess], servers: int
+    ) -> None:
         self.name = name
         self.folder = folder
-        self._token = token
+        self.keys = folder / f"{name}-keys"
+        self._kind = kind
         self._count = servers
         self.members = [MemberProcess(folder, one, name) for one in names]
         self.servers: list[ServerProcess] = []
         self.state = ServerState.STOPPED
-        self.has_keys = self.has_extensions = self.has_controllers = self.has_snapshot = False
+        self.has_extensions = self.has_snapshot = False
+        self.restarts = 0
+        """Starts of API servers that ended before they were ready."""
         self._starting: asyncio.Task[None] | None = None
 
     def start_servers(self) -> None:
         if self.state == ServerState.STARTING:
             return
-        self.servers = [ServerProcess(self._token) for _ in range(self._count)]
+        self.servers = [self._kind(self.keys) for _ in range(self._count)]
         self.state = ServerState.STARTING
         self._starting = asyncio.create_task(self._start())
 
     async def _start(self) -> None:
-        endpoints = [one.client_url for one in self.members if one.is_running]
-        for number, server in enumerate(self.servers):
-            # Each server prefers another member, as with one endpoint for each kube-apiserver.
-            first = number % len(endpoints)
-            await server.start([*endpoints[first:], *endpoints[:first]], self.folder / f"{self.name}-{number}.api.log")
-        await asyncio.gather(*(server.ready() for server in self.servers))
+        await asyncio.gather(*(self._started(number) for number in range(self._count)))
         self.state = ServerState.READY
+
+    async def _started(self, number: int) -> None:
+        """Return once a server serves; one that ends is started again, as a kubelet does."""
+        server = self.servers[number]
+        endpoints = [one.client_url for one in self.members if one.is_running]
+        # Each server prefers another member, as with one endpoint for each kube-apiserver.
+        first = number % len(endpoints)
+        while True:
+            await server.start([*endpoints[first:], *endpoints[:first]], self.folder / f"{self.name}-{number}.api.log")
+            try:
+                return await server.ready()
+            except ServerEnded:
+                await server.ended()
+                self.restarts += 1
+
+    def copy_keys(self, source: SeedSite) -> None:
+        """Copy each key that is not here yet."""
+        for key in source.keys.iterdir():
+            if not (self.keys / key.name).exists():
+                write_key(self.keys / key.name, key.read_bytes())
+
+    def remove_keys(self) -> None:
+        shutil.rmtree(self.keys)
 
     def drain(self) -> None:
         for server in self.servers:
@@ -182,7 +232,7 @@ class SeedSite:
         for member in self.members:
             member.kill()
 
-    def report(self, connections: int, *, is_reachable: bool = True) -> SiteState:
+    def report(self, connections: int, *, has_controllers: bool, is_reachable: bool = True) -> SiteState:
         members = tuple(
             SiteMember(
                 name=one.name,
@@ -197,9 +247,9 @@ class SeedSite:
             members=members,
             servers=self.state,
             connections=connections,
-            has_keys=self.has_keys,
+            keys={one.name: sha256(one.read_bytes()).hexdigest() for one in self.keys.glob("*")},
             has_extensions=self.has_extensions,
-            has_controllers=self.has_controllers,
+            has_controllers=has_controllers,
             has_snapshot=self.has_snapshot,
             is_reachable=is_reachable,
         )

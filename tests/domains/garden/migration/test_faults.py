@@ -58,6 +58,9 @@ async def test_an_abort_at_any_step_before_the_first_removal_restores_the_member
         assert await _members(walk) == before
         assert walk.plane.backends == Backends.SOURCE
         assert not any(one.folder.exists() for one in walk.plane.destination.members)
+        assert not walk.plane.destination.keys.exists()
+        assert walk.plane.controllers.are_at("source")
+        assert not walk.plane.controllers.are_at("destination")
     assert walk.clients.load.failed == []
 
 
@@ -134,4 +137,6 @@ async def test_a_leadership_that_flaps_back_is_moved_again(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("seed", range(30))
 async def test_random_faults_neither_lose_a_write_nor_keep_a_walk_from_its_end(tmp_path: Path, seed: int) -> None:
-    print(await random_walk(tmp_path, seed))
+    faults = await random_walk(tmp_path, seed)
+    print(faults)
+    assert {"kill", "freeze", "cut"} & set(faults), "no fault was injected"

@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 from tests.apiserver.store.etcdserver import find_etcd
+from tests.domains.garden.migration.keyed import assert_kept, make_keyed
 from tests.domains.garden.migration.load import assert_nothing_was_lost, running_load
 from tests.domains.garden.migration.world import real_plane
 
@@ -33,14 +34,20 @@ def sizes(history: list[tuple[float, tuple[str, ...], str]]) -> Iterator[int]:
 async def test_a_control_plane_moves_under_load_without_a_failed_request(tmp_path: Path) -> None:
     async with real_plane(tmp_path) as plane, plane.observed() as observer:
         record = await plane.record()
+        keyed = await make_keyed(plane)
+        elected = await plane.controllers.lease()
         lease = (await ask(plane.source.members[0].client_url, "lease/grant", TTL=600))["ID"]
         async with running_load(plane.router.port, plane.token, plane.tls()) as clients:
             await plane.walk(record)
         load = clients.load
         left = await ask(plane.destination.members[0].client_url, "lease/timetolive", ID=lease)
+        await assert_kept(plane, keyed)
+        plane.controllers.assert_handed_over(elected, await plane.controllers.lease())
+        seen = await plane.observe()
         state = await plane.etcd.state()
     assert load.failed == []
     assert_nothing_was_lost(load)
+    assert (seen.source.keys, seen.destination.keys) == ({}, record.keys)
     assert observer.broken == []
     assert observer.cluster_ids == {record.cluster_id}
     assert list(sizes(observer.history)) in ([3, 4, 5, 6, 5, 4, 3], [3, 4, 5, 6, 5, 3])
@@ -49,7 +56,8 @@ async def test_a_control_plane_moves_under_load_without_a_failed_request(tmp_pat
     assert state.revision > record.revision
     assert not any(one.folder.exists() for one in plane.source.members)
     seconds = plane.timeline[-1][0] - plane.timeline[0][0]
-    print(f"{load.requests} requests, {load.summary}, walk {seconds:.1f} s, {observer.looks} looks")
+    elections = f"{plane.controllers.gap:.2f} s without a leader in {plane.controllers.looks} looks"
+    print(f"{load.requests} requests, {load.summary}, walk {seconds:.1f} s, {observer.looks} looks, {elections}")
     assert load.longest < 5
 
 

@@ -11,10 +11,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
+from tests.domains.garden.migration.elections import ElectedControllers, elected_controllers
 from tests.domains.garden.migration.forwarding import Links
 from tests.domains.garden.migration.observing import Observer
-from tests.domains.garden.migration.router import Router, running_router
-from tests.domains.garden.migration.sites import MemberProcess, SeedSite
+from tests.domains.garden.migration.router import HOST, Router, running_router
+from tests.domains.garden.migration.sites import MemberProcess, SeedSite, ServerProcess
 from tests.waiting import until
 
 from hortus.domains.garden.migration.members import EtcdCluster, EtcdState
@@ -31,6 +32,7 @@ from hortus.engine.livemigration import (
     walk,
 )
 from hortus.engine.livemigration.steps import Action, Step
+from hortus.kube.access import Access, Credentials, Secret
 
 
 class Reached(Exception):
@@ -40,15 +42,19 @@ class Reached(Exception):
 class RealPlane:
     """The processes of both sites, and the steps that concern them."""
 
-    def __init__(self, folder: Path, *, size: int = 3, servers: int = 2) -> None:
+    def __init__(
+        self, folder: Path, *, size: int = 3, servers: int = 2, kind: type[ServerProcess] = ServerProcess
+    ) -> None:
         self.token = secrets.token_urlsafe(16)
         self.links = Links()
         names = [[f"{prefix}-{number}" for number in range(size)] for prefix in ("src", "dst")]
-        self.source = SeedSite("source", folder, names[0], token=self.token, servers=servers)
-        self.destination = SeedSite("destination", folder, names[1], token=self.token, servers=servers)
+        self.source = SeedSite("source", folder, names[0], kind=kind, servers=servers)
+        self.destination = SeedSite("destination", folder, names[1], kind=kind, servers=servers)
+        kind.write_keys(self.source.keys, self.token)
         self.etcd = EtcdCluster(self.clients)
         self.backends = Backends.SOURCE
         self.router: Router
+        self.controllers: ElectedControllers
         self.timeline: list[tuple[float, MoveDecision]] = []
         """The decisions with their times."""
         self._sources: set[str] = set()
@@ -78,7 +84,7 @@ class RealPlane:
         state = await until(self._whole)
         self._sources = {one.id for one in state.members}
         self.links.site_of = lambda id_: "source" if str(int(id_, 16)) in self._sources else "destination"
-        self.source.has_keys = self.source.has_extensions = self.source.has_controllers = True
+        self.source.has_extensions = True
         self.source.start_servers()
         await until(lambda: self.source.state == ServerState.READY)
 
@@ -96,11 +102,23 @@ class RealPlane:
         except StepRefused:
             return False
 
+    @property
+    def ca(self) -> str:
+        return next(one.ca for one in (*self.source.servers, *self.destination.servers) if one.ca)
+
     def tls(self) -> ssl.SSLContext:
-        ca = next(one.ca for one in (*self.source.servers, *self.destination.servers) if one.ca)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.load_verify_locations(cadata=ca)
+        context.load_verify_locations(cadata=self.ca)
         return context
+
+    def access(self, token: str = "") -> Access:
+        """The way of a client through the router; the administrator's without another token."""
+        return Access(
+            server=f"https://127.0.0.1:{self.router.port}",
+            ca=self.ca.encode(),
+            tls_server_name=HOST,
+            credentials=Credentials(token=Secret(token or self.token)),
+        )
 
     # MovingPlane.
 
@@ -110,6 +128,7 @@ class RealPlane:
         source, destination = (
             one.report(
                 sum(open_.get(server.port, 0) for server in one.servers),
+                has_controllers=self.controllers.are_at(one.name),
                 is_reachable=self.links.whole or one is self.source,
             )
             for one in (self.source, self.destination)
@@ -128,7 +147,9 @@ class RealPlane:
             case steps.TakeSnapshot():
                 await self._snapshot(self.site(step.site))
             case steps.CopyKeys():
-                self.destination.has_keys = True
+                self.destination.copy_keys(self.source)
+            case steps.RemoveKeys():
+                self.site(step.site).remove_keys()
             case steps.StartMember():
                 await self._start(step)
             case steps.WipeMember():
@@ -142,8 +163,7 @@ class RealPlane:
             case steps.StopServers():
                 await self.site(step.site).stop_servers()
             case steps.MoveControllers():
-                for site in (self.source, self.destination):
-                    site.has_controllers = site.name == step.site
+                await self.controllers.move(step.site)
             case steps.RouteTo():
                 await self._route(step.backends)
             case _:
@@ -168,10 +188,13 @@ class RealPlane:
         member = next(one for one in site.members if one.is_running)
         path = site.folder / f"{site.name}.snapshot"
         url = f"{member.client_url}/v3/maintenance/snapshot"
-        async with aiohttp.ClientSession() as session, session.post(url, data=b"{}") as answer:
-            with path.open("wb") as file:
-                async for piece in answer.content.iter_any():
-                    file.write(piece)
+        try:
+            async with aiohttp.ClientSession() as session, session.post(url, data=b"{}") as answer:
+                with path.open("wb") as file:
+                    async for piece in answer.content.iter_any():
+                        file.write(piece)
+        except aiohttp.ClientError as error:
+            raise StepRefused(f"{member.name} has not answered with a snapshot: {error}") from None
         site.has_snapshot = path.stat().st_size > 0
 
     # Walks.
@@ -200,6 +223,12 @@ class RealPlane:
             if isinstance(decision.step, steps.Wait):
                 await asyncio.sleep(decision.step.seconds)
 
+    def story(self) -> str:
+        """The last decisions and the members, for the message of a test."""
+        steps = dict.fromkeys(repr(decision.step) for _, decision in self.timeline)
+        members = ", ".join(f"{one.name} {'runs' if one.is_running else 'is down'}" for one in self.members)
+        return f"{'; '.join([*steps][-8:])}; {members}; servers {self.source.state}, {self.destination.state}"
+
     @asynccontextmanager
     async def observed(self) -> AsyncIterator[Observer]:
         """The invariants are looked at until the end of the block."""
@@ -221,12 +250,17 @@ class RealPlane:
 
 
 @asynccontextmanager
-async def real_plane(folder: Path, *, size: int = 3, servers: int = 2) -> AsyncIterator[RealPlane]:
+async def real_plane(
+    folder: Path, *, size: int = 3, servers: int = 2, kind: type[ServerProcess] = ServerProcess
+) -> AsyncIterator[RealPlane]:
     """A running control plane at the source behind the router."""
-    plane = RealPlane(folder, size=size, servers=servers)
+    plane = RealPlane(folder, size=size, servers=servers, kind=kind)
     try:
         await plane.begin()
-        async with running_router(folder, [one.port for one in plane.source.servers]) as plane.router:
+        async with (
+            running_router(folder, [one.port for one in plane.source.servers]) as plane.router,
+            elected_controllers(plane.access()) as plane.controllers,
+        ):
             yield plane
     finally:
         await plane.close()

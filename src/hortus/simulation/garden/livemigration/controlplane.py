@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Final
 
 from hortus.engine.livemigration import (
     Backends,
@@ -19,6 +21,9 @@ from hortus.engine.livemigration.steps import Action
 from hortus.kube.clock import Clock
 from hortus.simulation.garden.livemigration.etcd import CONNECTED_FOR, EtcdRefused, SimulatedEtcd, SimulatedMember
 
+KEYS: Final = ("ca", "encryption-configuration", "service-account-key")
+"""Names of the keys of a control plane."""
+
 
 @dataclass
 class SimulatedSite:
@@ -32,7 +37,8 @@ class SimulatedSite:
     ready_at: float = 0.0
     drained_at: float = 0.0
     connections: int = 0
-    has_keys: bool = False
+    keys: dict[str, str] = field(default_factory=dict)
+    """SHA-256 by name."""
     has_extensions: bool = False
     has_controllers: bool = False
     has_snapshot: bool = False
@@ -53,11 +59,12 @@ class SimulatedControlPlane:
         names = [f"{source}-etcd-main-{number}" for number in range(size)]
         later = [f"{destination}-etcd-main-{number}" for number in range(size)]
         self.sites = {
-            Site.SOURCE: SimulatedSite(names, prefix=source, has_data=set(names), has_keys=True, has_controllers=True),
+            Site.SOURCE: SimulatedSite(names, prefix=source, has_data=set(names), has_controllers=True),
             Site.DESTINATION: SimulatedSite(later, prefix=destination),
         }
         here = self.sites[Site.SOURCE]
         here.servers, here.has_extensions, here.connections = ServerState.READY, True, 3
+        here.keys = {one: sha256(f"{one} of {cluster_id}".encode()).hexdigest() for one in KEYS}
         self.backends = Backends.SOURCE
         since = clock.monotonic() - CONNECTED_FOR
         for number, name in enumerate(names, start=1):
@@ -101,7 +108,7 @@ class SimulatedControlPlane:
             members=members,
             servers=site.servers,
             connections=site.connections,
-            has_keys=site.has_keys,
+            keys=dict(site.keys),
             has_extensions=site.has_extensions,
             has_controllers=site.has_controllers,
             has_snapshot=site.has_snapshot,
@@ -134,7 +141,9 @@ class SimulatedControlPlane:
             case step_kinds.UpdatePeerUrls():
                 etcd.update(step.id, step.peer_urls, now)
             case step_kinds.CopyKeys():
-                destination.has_keys = True
+                if not (keys := self.sites[Site.SOURCE].keys):
+                    raise StepRefused("the source has no keys any more", reason="KeysUnknown")
+                destination.keys = keys | destination.keys
             case step_kinds.RouteTo():
                 self._route(step.backends)
             case step_kinds.MoveControllers():
@@ -150,7 +159,8 @@ class SimulatedControlPlane:
         | step_kinds.StartServers
         | step_kinds.DrainServers
         | step_kinds.StopServers
-        | step_kinds.WipeMember,
+        | step_kinds.WipeMember
+        | step_kinds.RemoveKeys,
         site: SimulatedSite,
         now: float,
     ) -> None:
@@ -167,6 +177,8 @@ class SimulatedControlPlane:
                 site.servers, site.connections = ServerState.STOPPED, 0
             case step_kinds.WipeMember():
                 site.has_data.discard(step.name)
+            case step_kinds.RemoveKeys():
+                site.keys.clear()
 
     def _start(self, name: str, now: float) -> None:
         site = self.sites[Site.DESTINATION]
