@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
+from hortus.cli.plan.stacks import own_releases, without_clouds
 from hortus.cli.plan.world import DURATIONS, simulated
 from hortus.cli.program import program
 from hortus.domains import all_domains
@@ -119,12 +120,13 @@ async def _world(request: PlanRequest, fork: Fork) -> AsyncIterator[Activity]:
     own = fork.settings.management.server if fork.is_embedded else NOWHERE
     garden = fork.access("garden") if request.garden is not None else None
     world = HostWorld(fork.clock, random, fork.access("root"), garden)
-    async with (
-        simulated(fork, activity, server_url=own, random=random),
-        program(request.values, grace=0.0, world=world) as manager,
-        manager.running(),
-    ):
-        yield activity
+    with own_releases(request.values) as values:
+        async with (
+            simulated(fork, activity, server_url=own, random=random, values=values),
+            program(without_clouds(values), grace=0.0, world=world) as manager,
+            manager.running(),
+        ):
+            yield activity
 
 
 class _Pace:

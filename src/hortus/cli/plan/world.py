@@ -1,14 +1,15 @@
-"""The simulated part of a plan's world: what stands for Gardener and for the workloads of clusters."""
+"""The simulated part of a plan's world: what stands for Gardener, Cluster API and the workloads of clusters."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from hortus.apiserver.store.backend import Commit
+from hortus.cli.plan.stacks import stack_world
 from hortus.engine import Manager
 from hortus.kube import ConnectionSettings
 from hortus.simulation.fork import GARDEN, Fork
@@ -38,8 +39,13 @@ _WORKLOADS: Final = ("apps/deployments", "apps/daemonsets", "apps/statefulsets")
 
 
 @asynccontextmanager
-async def simulated(fork: Fork, activity: Activity, *, server_url: str, random: Random) -> AsyncIterator[None]:
-    """The simulated garden at work, and the workloads of each cluster from its first write to one on."""
+async def simulated(
+    fork: Fork, activity: Activity, *, server_url: str, random: Random, values: Mapping[str, Any]
+) -> AsyncIterator[None]:
+    """Garden and Cluster API at work, and the workloads of each cluster from its first write to one on.
+
+    `values` are the flags of the controllers.
+    """
     settings, clock = fork.settings.simulation, fork.clock
     async with AsyncExitStack() as stack:
         management = await stack.enter_async_context(fork.client("root", settings=_CONNECTION))
@@ -56,6 +62,7 @@ async def simulated(fork: Fork, activity: Activity, *, server_url: str, random: 
 
         activity.on_write.append(begin)
         await stack.enter_async_context(manager.running())
+        await stack.enter_async_context(stack_world(fork, management, values))
         idle = asyncio.create_task(workloads.rest(), name="workloads")
         try:
             yield

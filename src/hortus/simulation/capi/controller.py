@@ -23,7 +23,7 @@ from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, ObjectKey, Resource, key_of
 from hortus.simulation.capi import topology as decisions
 from hortus.simulation.capi.definitions import MANAGER
-from hortus.simulation.capi.extensions import ExtensionController, HookError
+from hortus.simulation.capi.extensions import HookError, Hooks
 from hortus.simulation.capi.kinds import CLUSTER_FINALIZER, CLUSTERS, PENDING_HOOKS
 from hortus.simulation.capi.settings import CapiSettings
 from hortus.simulation.capi.status import ClusterPhase, StatusOf
@@ -55,7 +55,7 @@ class ClusterTopologyController:
         *,
         clusters: Cache,
         classes: Cache,
-        extensions: ExtensionController,
+        hooks: Hooks,
         workloads: CapiWorkloads,
         settings: CapiSettings,
         clock: Clock,
@@ -63,7 +63,7 @@ class ClusterTopologyController:
         self._client = client
         self._clusters = clusters
         self._classes = classes
-        self._extensions = extensions
+        self._hooks = hooks
         self._workloads = workloads
         self._settings = settings
         self._clock = clock
@@ -213,7 +213,7 @@ class ClusterTopologyController:
         cluster = parts.cluster
         if AFTER_UPGRADE not in _pending(cluster):
             # Otherwise a further step of a chain that was let through as a whole.
-            answer = await self._extensions.call(
+            answer = await self._hooks.call(
                 BEFORE_UPGRADE, cluster, fromKubernetesVersion=at, toKubernetesVersion=wanted
             )
             if answer.retry_after > 0:
@@ -229,7 +229,7 @@ class ClusterTopologyController:
         pending = _pending(cluster)
         if hook not in pending:
             return cluster
-        await self._extensions.call(hook, cluster, **fields)
+        await self._hooks.call(hook, cluster, **fields)
         return await self._mark(cluster, pending - {hook})
 
     # The Cluster.
@@ -293,8 +293,14 @@ def _pending(cluster: Object) -> set[str]:
 
 
 def _is_provisioned(infrastructure: Object) -> bool:
-    return bool((infrastructure.get("status") or {}).get("ready"))
+    return _has(infrastructure, "ready", "provisioned")
 
 
 def _is_initialized(control_plane: Object) -> bool:
-    return bool((control_plane.get("status") or {}).get("initialized"))
+    return _has(control_plane, "initialized", "controlPlaneInitialized")
+
+
+def _has(obj: Object, field: str, initialization: str) -> bool:
+    """A fact of the status, in the form of v1beta1 or that of v1beta2."""
+    status = obj.get("status") or {}
+    return bool(status.get(field) or (status.get("initialization") or {}).get(initialization))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import orjson
 import structlog
@@ -41,6 +41,13 @@ class Answer(NamedTuple):
     retry_after: int
     """Seconds; 0 lets the operation go on."""
     message: str
+
+
+class Hooks(Protocol):
+    """The extensions of a Cluster API."""
+
+    async def call(self, hook: str, cluster: Object, **fields: Any) -> Answer:
+        """Call all handlers of a hook; the longest wait that one asks for counts. Raises HookError."""
 
 
 class _Handler(NamedTuple):

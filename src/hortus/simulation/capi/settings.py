@@ -18,6 +18,8 @@ class CapiSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Until a hook that failed is called again; Cluster API backs off."""
     nodes: bool = True
     """Nodes join the workload clusters."""
+    keeps_kubeconfigs: bool = False
+    """A kubeconfig that there is stays as it is, wherever it leads: its cluster is not the simulation's."""
     hook_wait: float = 1.0
     """Factor for the seconds after which a hook asks to be called again."""
     workers: int = 10

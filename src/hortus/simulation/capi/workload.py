@@ -47,8 +47,9 @@ def secret_name(cluster: str) -> str:
 class CapiWorkloads:
     """Makes and removes them. `management` is administrator of every logical cluster."""
 
-    def __init__(self, management: Client) -> None:
+    def __init__(self, management: Client, *, keeps_kubeconfigs: bool = False) -> None:
         self._management = management
+        self._keeps_kubeconfigs = keeps_kubeconfigs
         self._nodes = CapiNodes()
 
     def url(self, cluster: ObjectKey) -> str:
@@ -59,10 +60,14 @@ class CapiWorkloads:
         """Create the workload cluster and its Secret, unless they exist. Raises KubeError."""
         metadata = cluster["metadata"]
         key = ObjectKey(metadata["namespace"], metadata["name"])
+        server = await self._server(key)
+        if server and self._keeps_kubeconfigs:
+            return
         made = {"metadata": {"name": logical_name(key)}, "spec": {"displayName": f"Cluster {key}"}}
         with suppress(AlreadyExists):
             await self._management.create(LOGICAL_CLUSTERS, made)
-        if not await self._leads_here(key):
+        # The server may have come back on another port.
+        if server != self.url(key):
             await self._write_secret(cluster, key)
 
     async def join_nodes(self, cluster: Object, version: str) -> None:
@@ -78,14 +83,14 @@ class CapiWorkloads:
         with suppress(NotFound):
             await self._management.delete(SECRETS, secret_name(cluster.name), cluster.namespace)
 
-    async def _leads_here(self, key: ObjectKey) -> bool:
-        """Reports whether the Secret leads to the present address; the server may have come back on another port."""
+    async def _server(self, key: ObjectKey) -> str:
+        """The address to which the Secret leads; empty without one."""
         try:
             secret = await self._management.get(SECRETS, secret_name(key.name), key.namespace)
         except NotFound:
-            return False
+            return ""
         found = yaml.load(base64.b64decode((secret.get("data") or {}).get("value") or ""))
-        return bool(found) and found["clusters"][0]["cluster"]["server"] == self.url(key)
+        return str(found["clusters"][0]["cluster"]["server"]) if found else ""
 
     async def _write_secret(self, cluster: Object, key: ObjectKey) -> None:
         path = f"{LOGICAL_CLUSTERS.path('')}/{logical_name(key)}/clientcertificate"

@@ -13,7 +13,9 @@ from hortus.engine.rollouts.types import ROLLOUTS, Rollout
 from hortus.engine.typed import NotReadable, read
 from hortus.kube.objects import Object, ObjectKey, key_of, parse_time
 from hortus.kube.selectors import LabelSelector
+from hortus.simulation.capi.workload import logical_name
 from hortus.simulation.fork import GARDEN, Fork
+from hortus.simulation.fork.naming import ForkNames
 from hortus.simulation.garden.kinds import SHOOTS, technical_id
 from hortus.simulation.plan.activity import Activity
 from hortus.simulation.plan.differences import FieldDifference, differences
@@ -43,14 +45,16 @@ _WITH_DATA: Final = frozenset(
     }
 )
 _RUNTIMES: Final = "root/infrastructuremanager.kyma-project.io/runtimes"
+_CLUSTERS: Final = "root/cluster.x-k8s.io/clusters"
 _PROFILES: Final = "root/multicluster.x-k8s.io/clusterprofiles"
 _SHOOTS: Final = f"{GARDEN}/{SHOOTS.group}/{SHOOTS.plural}"
 _ROLLOUTS: Final = f"root/{ROLLOUTS.group}/{ROLLOUTS.plural}"
 _SERVER_KINDS: Final = frozenset({"tenancy.hortus.dev/logicalclusters"})
 
 
-def aliases_of(*snapshots: ForkSnapshot) -> Aliases:
-    """The names of all clusters. A cluster is called like its Runtime, else like its Shoot."""
+def aliases_of(names: ForkNames, *snapshots: ForkSnapshot) -> Aliases:
+    """The names of all clusters. A cluster is called like its Runtime, Shoot, Cluster of Cluster API or ClusterProfile,
+    the first of these that it has."""
     found, runtimes = Aliases(), {}
     for runtime in _objects(_RUNTIMES, snapshots):
         name = runtime["metadata"]["name"]
@@ -59,6 +63,13 @@ def aliases_of(*snapshots: ForkSnapshot) -> Aliases:
     for shoot in _objects(_SHOOTS, snapshots):
         namespace, name = shoot["metadata"]["namespace"], shoot["metadata"]["name"]
         found.add(runtimes.get(name, name), name, technical_id(namespace, name))
+    for cluster in _objects(_CLUSTERS, snapshots):
+        key = key_of(cluster)
+        found.add(key.name, logical_name(key))
+    for profile in _objects(_PROFILES, snapshots):
+        for provider in (profile.get("status") or {}).get("accessProviders") or ():
+            if server := (provider.get("cluster") or {}).get("server"):
+                found.add(profile["metadata"]["name"], names.of(server))
     return found
 
 

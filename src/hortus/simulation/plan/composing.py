@@ -49,7 +49,7 @@ def plan_of(run: PlanRun, change: Sequence[str], views: Iterable[FleetView[Any]]
 
     With `labels`, a selector, only clusters are reported whose Runtime or ClusterProfile has such labels.
     """
-    aliases = aliases_of(run.before, run.after)
+    aliases = aliases_of(run.fork.names, run.before, run.after)
     reported, anyhow = [], run.activity.repeated
     spans: dict[str, tuple[float, float]] = {}
     chosen = chosen_clusters(labels, aliases, run.before, run.after) if labels else None

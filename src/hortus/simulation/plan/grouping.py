@@ -15,7 +15,13 @@ from typing import Any, Final
 from hortus.simulation.plan.model import ClusterGroup, ClusterPlan, FieldChange, ObjectChange
 
 OWN: Final = "CLUSTER"
-_LABELS: Final = ("kyma-project.io/runtime-id", "kyma-project.io/shoot-name", "operator.kyma-project.io/kyma-name")
+_LABELS: Final = (
+    "kyma-project.io/runtime-id",
+    "kyma-project.io/shoot-name",
+    "operator.kyma-project.io/kyma-name",
+    "cluster.x-k8s.io/cluster-name",
+)
+_SEPARATOR: Final = re.compile(r"([-.])")
 _RANDOM: Final = re.compile(r"(?<![0-9a-zA-Z])(?=[0-9a-f]*\d)[0-9a-f]{5,}(?![0-9a-zA-Z])")
 _IDENTITY: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
@@ -44,10 +50,10 @@ class Aliases:
         """The cluster of that name, or of the longest name that is a part of it; empty for none."""
         if (found := self._cluster.get(name)) is not None:
             return found
-        parts = name.split("-")
-        for length in range(len(parts) - 1, 0, -1):
-            for start in range(len(parts) - length + 1):
-                if (found := self._cluster.get("-".join(parts[start : start + length]))) is not None:
+        parts = _SEPARATOR.split(name)  # every other one is a separator
+        for length in range(len(parts) - 2, 0, -2):
+            for start in range(0, len(parts) - length + 1, 2):
+                if (found := self._cluster.get("".join(parts[start : start + length]))) is not None:
                     return found
         return ""
 

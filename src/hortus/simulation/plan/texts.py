@@ -107,8 +107,12 @@ def remarks(change: ObjectChange, count: int) -> str:
 
 
 def field_lines(fields: Sequence[FieldChange]) -> Iterator[str]:
-    """The fields in the order in which people look: the spec before metadata, and the status last."""
-    ordered = sorted(fields, key=lambda one: (one.path.startswith("status"), one.path.startswith("metadata"), one.path))
+    """The fields in the order in which people look: the spec before metadata, and the status last.
+
+    Where both values read alike, as masked ones do, only fields of the spec are shown.
+    """
+    shown = [one for one in fields if one.before != one.after or one.path.startswith("spec.")]
+    ordered = sorted(shown, key=lambda one: (one.path.startswith("status"), one.path.startswith("metadata"), one.path))
     for one in ordered[:_FIELDS]:
         yield f"{one.path}: {' -> '.join(values(one.before, one.after))}"
     if len(ordered) > _FIELDS:
