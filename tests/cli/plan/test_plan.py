@@ -11,13 +11,14 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.cli.plan.truth import Fleet, edits, outcome, quick_edits
+from tests.cli.plan.truth import Fleet, edits, founding, outcome, quick_edits
 from tests.scenarios.running import hortus, kubectl, up
 
 from hortus.cli.flags import FLAGS
 
 CLUSTERS = 2
-PLANNED = 200
+PARTS, PLANNED = 4, 50
+"""Fleets one after the other, and the random changes of each."""
 POLICY = """
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -102,14 +103,18 @@ async def test_what_is_planned_is_what_happens(state: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
-async def test_what_is_planned_is_what_happens_for_many_changes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", range(PARTS))
+async def test_what_is_planned_is_what_happens_for_many_changes(tmp_path: Path, part: int) -> None:
     missed = {}
     with up(tmp_path / "state", "--ephemeral", "--clusters", "3") as running:
         running.expect("ready: runtimes 3/3, kymas 3/3")
         fleet = Fleet(tmp_path / "state")
-        for number, edit in zip(range(PLANNED), edits(Random(11), 3), strict=False):
+        for edit in founding():
+            assert await outcome(fleet, edit) == [], edit.text
+        for number, edit in zip(range(PLANNED), edits(Random(part), 3), strict=False):
             if found := await outcome(fleet, edit):
                 missed[f"{number}: {edit.text}"] = found
+            print(f"{number + 1 - len(missed)} of {number + 1} changes came as planned; {edit.text}", flush=True)
     assert missed == {}, f"{PLANNED - len(missed)} of {PLANNED} changes came as planned"
 
 

@@ -43,6 +43,12 @@ _RUNTIMES = Resource("infrastructuremanager.kyma-project.io", "v1", "runtimes", 
 _KYMAS = Resource("operator.kyma-project.io", "v1beta2", "kymas", "Kyma")
 _RELEASES = Resource("operator.kyma-project.io", "v1beta2", "modulereleasemetas", "ModuleReleaseMeta")
 _ACCESSES = Resource("access.hortus.dev", "v1alpha1", "clusteraccesses", "ClusterAccess")
+_AGENTS = Resource("fleet.hortus.dev", "v1alpha1", "agentconfigurations", "AgentConfiguration")
+_OWN_AGENTS = Resource("instana.io", "v1", "agents", "InstanaAgent")
+_STACKS = Resource("clusterstack.x-k8s.io", "v1alpha1", "clusterstacks", "ClusterStack")
+_CLUSTERS = Resource("cluster.x-k8s.io", "v1beta1", "clusters", "Cluster")
+_SECRETS = Resource("", "v1", "secrets", "Secret")
+_AGENT = {"endpointHost": "ingress.example.org", "endpointPort": "443"}
 
 
 class Edit(NamedTuple):
@@ -54,16 +60,20 @@ class Edit(NamedTuple):
     body: Object
     """A merge patch, or the whole object where it is created."""
     creates: bool = False
+    namespace: str = NAMESPACE
 
     async def make(self, client: Client) -> None:
         if self.creates:
             await client.apply(self.resource, self.body, field_manager=FIELD_MANAGER)
         else:
-            await client.patch(self.resource, self.name, self.body, NAMESPACE, field_manager=FIELD_MANAGER)
+            await client.patch(self.resource, self.name, self.body, self.namespace, field_manager=FIELD_MANAGER)
 
 
 def edits(random: Random, clusters: int) -> Iterator[Edit]:
-    """Random changes without end, of Kubernetes versions, pools, administrators, modules, channels and accesses."""
+    """Random changes without end, of clusters, administrators, modules, channels, accesses, agents and stacks.
+
+    The fleet has been prepared by `founding`.
+    """
     number = 0
     while True:
         number += 1
@@ -74,10 +84,30 @@ def edits(random: Random, clusters: int) -> Iterator[Edit]:
                 _administrators(name, [f"person-{random.randint(1, 9)}@example.org"]),
                 _modules(name, random.sample(("template-operator", "greeter", "ledger"), random.randint(0, 3))),
                 _channel("template-operator", random.choice(("1.0.0", "1.1.0"))),
+                _channel("template-operator", random.choice(("1.0.0", "1.1.0")), "fast"),
                 _access(name, number, random.choice(("pods", "configmaps", "services"))),
                 _label(name, random.choice(("gold", "silver"))),
+                _agents({"labels": {"team": random.choice("abc")}}),
+                _agents({"requests": {"cpu": random.choice(("0.4", "0.6")), "memory": "512Mi"}}),
+                _selected(random.choice(({}, {"matchLabels": {"fleet.hortus.dev/provider": "aws"}}))),
+                _own_agent({"labels": {"team": random.choice("abc")}}),
+                _releases(random.choice((["v1"], ["v1", "v2"]))),
+                _topology("shop", f"docker-sample-1-34-{random.choice(('v1', 'v2'))}", "v1.34.1"),
+                _topology("shop", "docker-sample-1-35-v1", "v1.35.0"),
+                _cluster(f"shop-{number}", f"docker-sample-1-34-{random.choice(('v1', 'v2'))}", "v1.34.1"),
             )
         )
+
+
+def founding() -> Iterator[Edit]:
+    """Agents on all clusters and in the management cluster, two stacks, and a Cluster of one."""
+    keys = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "agent-keys", "namespace": "fleet"}}
+    yield Edit("keys", _SECRETS, "agent-keys", {**keys, "stringData": {"key": "a-key"}}, creates=True)
+    yield _made(_AGENTS, "everywhere", "fleet", {"clusterSelector": {}, "template": _template(keysSecret="agent-keys")})
+    yield _made(_OWN_AGENTS, "instana-agent", "default", _template(key="a-key"))
+    stack = {"provider": "docker", "name": "sample", "kubernetesVersion": "1.35", "noProvider": True}
+    yield _made(_STACKS, "sample-1-35", "stacks", stack)
+    yield _cluster("shop", "docker-sample-1-34-v1", "v1.34.1")
 
 
 def quick_edits() -> Iterator[Edit]:
@@ -103,9 +133,55 @@ def _modules(name: str, modules: list[str]) -> Edit:
     return Edit(f"{name} with {modules}", _KYMAS, name, {"spec": {"modules": spec}})
 
 
-def _channel(module: str, version: str) -> Edit:
-    channels = [{"channel": "fast", "version": "1.1.0"}, {"channel": "regular", "version": version}]
-    return Edit(f"channel regular to {version}", _RELEASES, module, {"spec": {"channels": channels}})
+def _channel(module: str, version: str, channel: str = "regular") -> Edit:
+    versions = {"fast": "1.1.0", "regular": "1.0.0", channel: version}
+    channels = [{"channel": name, "version": one} for name, one in versions.items()]
+    return Edit(f"channel {channel} to {version}", _RELEASES, module, {"spec": {"channels": channels}})
+
+
+def _template(**agent: str) -> Object:
+    return {"agent": {**_AGENT, **agent}, "cluster": {"name": "here"}, "zone": {"name": "here"}}
+
+
+def _made(resource: Resource, name: str, namespace: str, spec: Object) -> Edit:
+    body = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+    }
+    return Edit(f"{resource.kind} {name} is made", resource, name, body, creates=True, namespace=namespace)
+
+
+def _agents(pod: Object) -> Edit:
+    spec = {"template": {"agent": {"pod": pod}}}
+    return Edit(f"agents with {pod}", _AGENTS, "everywhere", {"spec": spec}, namespace="fleet")
+
+
+def _selected(selector: Object) -> Edit:
+    # A merge patch merges: what is not wanted any more is set to null.
+    chosen = {"matchLabels": None, **selector}
+    return Edit(
+        f"agents where {selector}", _AGENTS, "everywhere", {"spec": {"clusterSelector": chosen}}, namespace="fleet"
+    )
+
+
+def _own_agent(pod: Object) -> Edit:
+    spec = {"agent": {"pod": pod}}
+    return Edit(f"own agent with {pod}", _OWN_AGENTS, "instana-agent", {"spec": spec}, namespace="default")
+
+
+def _releases(versions: list[str]) -> Edit:
+    return Edit(f"stack with {versions}", _STACKS, "sample-1-34", {"spec": {"versions": versions}}, namespace="stacks")
+
+
+def _topology(name: str, class_name: str, version: str) -> Edit:
+    topology = {"class": class_name, "version": version}
+    return Edit(f"{name} by {class_name}", _CLUSTERS, name, {"spec": {"topology": topology}}, namespace="stacks")
+
+
+def _cluster(name: str, class_name: str, version: str) -> Edit:
+    return _made(_CLUSTERS, name, "stacks", {"topology": {"class": class_name, "version": version}})
 
 
 def _access(name: str, number: int, plural: str) -> Edit:
