@@ -81,6 +81,12 @@ async def discover(documents: dict[str, Object]) -> Discovery:
         return await Discovery.look(client)
 
 
+async def test_clusters_that_serve_the_same_hold_it_once() -> None:
+    one, other = await discover(NEW), await discover(NEW)
+    assert one is not other
+    assert all(entry is same for entry, same in zip(one.served, other.served, strict=True))
+
+
 @pytest.fixture(params=[NEW, OLD], ids=["aggregated", "legacy"])
 async def discovery(request: pytest.FixtureRequest) -> Discovery:
     return await discover(request.param)

@@ -15,6 +15,7 @@ from hortus.kube.access import Credentials, Secret
 from hortus.kube.errors import NotFound, ServiceUnavailable
 from hortus.kube.objects import Object, Resource
 from hortus.simulation.fork import Fork, ForkSettings, LiveClusters, LiveReadFailed, VirtualClock, VirtualLoop
+from hortus.simulation.fork.naming import ForkNames
 from hortus.testing.apiserver import TestServer
 
 T = TypeVar("T")
@@ -156,3 +157,11 @@ async def test_a_management_cluster_that_does_not_answer_cannot_be_planned_for()
     silent = Access(server="https://127.0.0.1:9", insecure=True)
     with pytest.raises(LiveReadFailed, match=r"cannot be planned for.*127\.0\.0\.1:9: cannot connect"):
         await asyncio.to_thread(forked, silent, step)
+
+
+def test_an_address_names_a_shoot_as_soon_as_the_shoot_advertises_it() -> None:
+    names, address = ForkNames("https://management.example.org", ""), "https://api.demo-1.example.org"
+    assert names.of(address).startswith("cluster-")
+    status = {"advertisedAddresses": [{"name": "external", "url": address}]}
+    names.take({"metadata": {"name": "demo-1", "namespace": "garden-demo"}, "status": status})
+    assert names.of(address) == "shoot--demo--demo-1"

@@ -8,6 +8,7 @@ until the budget is spent.
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -21,6 +22,7 @@ from hortus.cli.plan.world import DURATIONS, simulated
 from hortus.cli.program import program
 from hortus.domains import all_domains
 from hortus.engine.hosting import HostWorld
+from hortus.engine.process import GC_THRESHOLDS
 from hortus.engine.rollouts.types import ROLLOUTS, Rollout, RolloutPhase
 from hortus.engine.typed import read
 from hortus.kube import Access
@@ -68,10 +70,13 @@ def run_plan(request: PlanRequest, finish: Callable[[PlanRun], T]) -> T:
     loop = VirtualLoop()
     loop.offline = request.offline
     asyncio.set_event_loop(loop)
+    thresholds = gc.get_threshold()
+    gc.set_threshold(*GC_THRESHOLDS)
     try:
         with LiveClusters() as live:
             return loop.run_until_complete(_run(request, live, loop, finish))
     finally:
+        gc.set_threshold(*thresholds)
         loop.run_until_complete(loop.drain())
         asyncio.set_event_loop(None)
         loop.close()

@@ -2,40 +2,55 @@
 
 The reads run on a thread and loop of their own, in real time, with the limits of a real client. A whole kind is read at
 once, all of its pages at one revision; all kinds of one API server at the revision of its first list, where the server
-still has that.
+still has that. A thousand members are read by few lists each: one has two connections, which trust by a TLS context
+that members with the same CA share.
 """
 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
 import orjson
+import uvloop
 
 from hortus.kube import Access, Client, ConnectionSettings
+from hortus.kube.connection import Connection
+from hortus.kube.dialing import Dialing
 from hortus.kube.errors import ApiError, BadRequest, Gone, Invalid, KubeError, NotFound
 from hortus.kube.objects import Object, Resource
+from hortus.kube.tls import Contexts
 from hortus.simulation.fork.time import VirtualLoop
 
 _PAGE = 500
 _AT_ONCE = 32
 """Lists in progress, of all clusters together."""
-_SETTINGS = ConnectionSettings(connections=8, timeout=30.0, connect_timeout=5.0, user_agent="hortus-plan")
+_MEMBER = ConnectionSettings(connections=2, timeout=30.0, connect_timeout=5.0, user_agent="hortus-plan")
+CENTRAL = msgspec.structs.replace(_MEMBER, connections=8)
+"""For the management cluster and the garden, of which all kinds are read at the start."""
 
 
 class LiveCluster(NamedTuple):
     """A live API server, or a part of one, as one user."""
 
     access: Access
-    settings: ConnectionSettings = _SETTINGS
+    settings: ConnectionSettings = _MEMBER
 
 
 class LiveList(NamedTuple):
     objects: list[Object]
     revision: str
+
+
+class _ListRequest(NamedTuple):
+    cluster: str
+    resource: Resource
+    answer: concurrent.futures.Future[LiveList]
 
 
 class LiveReadFailed(Exception):
@@ -45,8 +60,8 @@ class LiveReadFailed(Exception):
 class _Reading:
     """The only connection to one live cluster."""
 
-    def __init__(self, cluster: LiveCluster) -> None:
-        self._client = Client(cluster.access, settings=cluster.settings)
+    def __init__(self, cluster: LiveCluster, dialing: Dialing) -> None:
+        self._client = Client.over(Connection(cluster.access, settings=cluster.settings, dialing=dialing))
         self._first = asyncio.Lock()
         self.revision = ""
         """The revision at which all kinds are read; empty before the first list."""
@@ -99,9 +114,14 @@ class LiveClusters:
         """Lists that were sent, by cluster."""
         self.failures: dict[tuple[str, str], str] = {}
         """By cluster and kind: the reason for which it could not be read."""
-        self._loop = asyncio.new_event_loop()
+        # A TLS connection takes much less memory there than on a loop of asyncio.
+        self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="live clusters", daemon=True)
         self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._asked: list[_ListRequest] = []
+        """Lists that were asked for in the present turn of the virtual loop."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._dialing = Dialing(contexts=Contexts())
 
     def __enter__(self) -> LiveClusters:
         self._thread.start()
@@ -135,16 +155,37 @@ class LiveClusters:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop), "live clusters are read from virtual time"
         self.reads[name] += 1
+        asked = _ListRequest(name, resource, concurrent.futures.Future())
+        if not self._asked:
+            loop.call_soon(self._ask)
+        self._asked.append(asked)
         try:
-            return await loop.outside(asyncio.run_coroutine_threadsafe(self._list(name, resource), self._loop))
+            return await loop.outside(asked.answer)
         except KubeError as error:
             self.failures[name, resource.plural] = str(error)
             raise LiveReadFailed(f"{resource.plural} of cluster {name} could not be read: {error}") from error
 
+    def _ask(self) -> None:
+        """Wakes the thread once for all lists of a turn: a thousand members ask for theirs together."""
+        asked, self._asked = self._asked, []
+        self._loop.call_soon_threadsafe(self._begin, asked)
+
+    def _begin(self, asked: Sequence[_ListRequest]) -> None:
+        for one in asked:
+            task = self._loop.create_task(self._answer(one))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _answer(self, asked: _ListRequest) -> None:
+        try:
+            asked.answer.set_result(await self._list(asked.cluster, asked.resource))
+        except BaseException as error:  # the virtual loop raises it where the list was asked for
+            asked.answer.set_exception(error)
+
     async def _list(self, name: str, resource: Resource) -> LiveList:
         reading = self._open.get(name)
         if reading is None:
-            reading = self._open[name] = _Reading(self._known[name])
+            reading = self._open[name] = _Reading(self._known[name], self._dialing)
         if reading.failure:
             raise KubeError(reading.failure)
         async with self._slots:

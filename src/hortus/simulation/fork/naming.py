@@ -27,9 +27,11 @@ class ForkNames:
         self._known = {_normal(management): "root"}
         if garden:
             self._known[_normal(garden)] = GARDEN
+        self._found: dict[str, str] = {}
 
     def take(self, shoot: Object) -> None:
         """Learns the addresses of a Shoot's cluster."""
+        self._found.clear()
         metadata = shoot["metadata"]
         for address in (shoot.get("status") or {}).get("advertisedAddresses") or ():
             url = address.get("url", "")
@@ -38,6 +40,12 @@ class ForkNames:
 
     def of(self, server: str) -> str:
         """The name of the cluster at the address `server`."""
+        found = self._found.get(server)
+        if found is None:
+            found = self._found[server] = self._look_up(server)
+        return found
+
+    def _look_up(self, server: str) -> str:
         url = URL(server)
         if str(url.origin()) in self._origins and url.path.startswith(_PREFIX):
             return url.path.removeprefix(_PREFIX).strip("/")

@@ -32,7 +32,7 @@ from hortus.kube.selectors import LabelSelector
 from hortus.kube.tokens import claims_of
 from hortus.simulation.faults import Faults
 from hortus.simulation.fork.counting import RequestCounts
-from hortus.simulation.fork.live import LiveCluster, LiveClusters, LiveReadFailed
+from hortus.simulation.fork.live import CENTRAL, LiveCluster, LiveClusters, LiveReadFailed
 from hortus.simulation.fork.naming import GARDEN, NOWHERE, ForkNames
 from hortus.simulation.fork.pipes import MemoryConnector
 from hortus.simulation.fork.store import UNREAD, Filling, ReadThrough
@@ -96,9 +96,9 @@ class Fork:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop), "a fork runs on virtual time"
         fork = cls(settings, live, loop, clock)
-        live.add("root", LiveCluster(through_proxy(settings.management)))
+        live.add("root", LiveCluster(through_proxy(settings.management), CENTRAL))
         if settings.garden is not None:
-            live.add(GARDEN, LiveCluster(through_proxy(settings.garden)))
+            live.add(GARDEN, LiveCluster(through_proxy(settings.garden), CENTRAL))
         await fork._open()
         try:
             try:

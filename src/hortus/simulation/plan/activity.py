@@ -123,12 +123,15 @@ class Activity:
             return
         for heard in self.on_write:
             heard(change)
-        digest = _digest(change.value)
         track = self._tracks.setdefault(key, _Track())
-        if digest == track.last or (not track.last and digest == _digest(change.previous)):
-            return
+        digest = _digest(change.value)
         if not track.last:
-            track.seen[_digest(change.previous)] = 1
+            before = _digest(change.previous)
+            if digest == before:
+                return
+            track.seen[before] = 1
+        elif digest == track.last:
+            return
         track.last = digest
         track.writes += 1
         track.previous = (change.previous, change.value or b"")
