@@ -116,6 +116,11 @@ def quick_edits() -> Iterator[Edit]:
     yield _administrators("demo-2", ["person@example.org"])
 
 
+def quick_edit() -> Edit:
+    """A change that is over within seconds: another patch version of a cluster."""
+    return _version("demo-1", "1.34.2")
+
+
 def _version(name: str, version: str) -> Edit:
     return Edit(f"{name} to {version}", _RUNTIMES, name, {"spec": {"shoot": {"kubernetes": {"version": version}}}})
 
