@@ -34,6 +34,10 @@ class Place(NamedTuple):
         """Note that the fleet is installed."""
         (self.folder / _FACTS).write_bytes(msgspec.json.encode(Kept(port, kymas)))
 
+    def found(self) -> Place:
+        """The same folder with the facts that it has now."""
+        return _place(self.folder)
+
 
 _FACTS = "fleet.json"
 
