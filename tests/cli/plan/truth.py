@@ -110,12 +110,6 @@ def founding() -> Iterator[Edit]:
     yield _cluster("shop", "docker-sample-1-34-v1", "v1.34.1")
 
 
-def quick_edits() -> Iterator[Edit]:
-    """Two changes that are over within seconds: of a cluster's version, and of who administers it."""
-    yield _version("demo-1", "1.34.2")
-    yield _administrators("demo-2", ["person@example.org"])
-
-
 def quick_edit() -> Edit:
     """A change that is over within seconds: another patch version of a cluster."""
     return _version("demo-1", "1.34.2")
