@@ -8,7 +8,7 @@ from typing import Final
 
 from hortus.simulation.load.page import document
 from hortus.simulation.plan import texts
-from hortus.simulation.plan.model import FleetPlan, ObjectChange
+from hortus.simulation.plan.model import ClusterGroup, FleetPlan, ObjectChange
 from hortus.simulation.plan.texts import SIGNS, duration, facts, field_lines, group_rows, place, remarks, where
 
 _STYLE: Final = """<style>
@@ -19,14 +19,15 @@ color:var(--dim);width:9rem}.field{font:12.5px/1.5 ui-monospace,monospace;color:
 .field b{color:var(--text);font-weight:500}summary{cursor:pointer;font-weight:600;font-size:1.02rem}
 summary .dim{font-weight:400;font-size:.9rem}details.group{background:var(--card);border:1px solid var(--edge);
 border-radius:.5rem;padding:.8rem 1rem;margin-top:.8rem;overflow-x:auto}details table{margin-top:.6rem}
-.names{color:var(--dim);font-size:.85rem;overflow-wrap:anywhere}
+.names{color:var(--dim);font-size:.85rem;overflow-wrap:anywhere}.names summary{font-weight:400;font-size:.85rem}
+.names p{margin:.3rem 0}
 @media print{body{padding:0;background:#fff;color:#000}details.group,section{break-inside:avoid-page;border-color:#bbb}}
 </style>"""
 
 
 def html(plan: FleetPlan) -> str:
     """The whole document."""
-    body = "".join((_STYLE, _head(plan), *_groups(plan), *_rest(plan)))
+    body = "".join((_STYLE, _head(plan), *_failures(plan), *_groups(plan), *_rest(plan)))
     return document(f"Plan: {texts.headline(plan)}", body)
 
 
@@ -60,8 +61,8 @@ def _verdict(plan: FleetPlan) -> tuple[str, str]:
 
 def _groups(plan: FleetPlan) -> Iterator[str]:
     for number, group in enumerate(plan.groups):
-        more = f'<p class="names">{escape(", ".join(group.clusters))}</p>' if group.count > 1 else ""
-        title = f"{escape(texts.group_title(group))} <span class='dim'>{escape(texts.group_time(group))} each</span>"
+        more = _names(group) if group.count > texts.NAMES else ""
+        title = f"{escape(texts.group_title(group))} <span class='dim'>{escape(texts.group_time(group))}</span>"
         yield (
             f'<details class="group"{" open" if number < 8 else ""}><summary>{title}</summary>{more}'
             f"{_table(group_rows(group))}</details>"
@@ -69,6 +70,13 @@ def _groups(plan: FleetPlan) -> Iterator[str]:
     if plan.shared:
         rows = [(change, 1) for change in plan.shared]
         yield f'<details class="group" open><summary>No one cluster</summary>{_table(rows)}</details>'
+
+
+def _names(group: ClusterGroup) -> str:
+    return (
+        f'<details class="names"><summary>all {group.count}</summary>'
+        f"<p>{escape(', '.join(group.clusters))}</p></details>"
+    )
 
 
 def _table(rows: Iterable[tuple[ObjectChange, int]]) -> str:
@@ -87,6 +95,18 @@ def _row(change: ObjectChange, count: int) -> str:
     )
 
 
+def _failures(plan: FleetPlan) -> Iterator[str]:
+    if plan.problems:
+        problems = [
+            (f"{one.kind} {one.namespace}/{one.name}", one.state, one.owner, one.message or one.reason, one.step)
+            for one in plan.problems
+        ]
+        yield _section("What needs somebody", ("object", "state", "owner", "message", "next step"), problems)
+    if plan.unknown:
+        parts = [(texts.side(one.where), ", ".join(one.kinds), one.reason) for one in plan.unknown]
+        yield _section("Unknown, since it could not be read", ("cluster", "kinds", "reason"), parts)
+
+
 def _rest(plan: FleetPlan) -> Iterator[str]:
     if plan.stages:
         rows = [
@@ -100,17 +120,8 @@ def _rest(plan: FleetPlan) -> Iterator[str]:
             for stage in plan.stages
         ]
         yield _section("Stages", ("rollout", "stage", "clusters", "time", ""), rows)
-    if plan.problems:
-        problems = [
-            (f"{one.kind} {one.namespace}/{one.name}", one.state, one.owner, one.message or one.reason, one.step)
-            for one in plan.problems
-        ]
-        yield _section("What needs somebody", ("object", "state", "owner", "message", "next step"), problems)
     if plan.ongoing:
         yield _section("What never rests", ("",), [(texts.ongoing_line(one),) for one in plan.ongoing])
-    if plan.unknown:
-        parts = [(one.where, ", ".join(one.kinds), one.reason) for one in plan.unknown]
-        yield _section("Unknown, since it could not be read", ("cluster", "kinds", "reason"), parts)
 
 
 def _section(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

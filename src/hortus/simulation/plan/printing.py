@@ -17,7 +17,7 @@ def lines(plan: FleetPlan) -> Iterator[str]:
         yield f"  {title:<13}{text}"
     for group in plan.groups:
         yield ""
-        yield f"{texts.group_title(group)}   ({texts.group_time(group)} each)"
+        yield f"{texts.group_title(group)}   ({texts.group_time(group)})"
         yield from _changes(group)
     if plan.shared:
         yield ""
@@ -63,7 +63,7 @@ def _rest(plan: FleetPlan) -> Iterator[str]:
         yield ""
         yield "unknown, since it could not be read:"
         for part in plan.unknown:
-            yield f"  {part.where}: {', '.join(part.kinds)}: {part.reason}"
+            yield f"  {texts.side(part.where)}: {', '.join(part.kinds)}: {part.reason}"
 
 
 def markdown(plan: FleetPlan) -> Iterator[str]:

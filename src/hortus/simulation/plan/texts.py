@@ -11,8 +11,8 @@ from hortus.simulation.plan.grouping import counted
 from hortus.simulation.plan.model import ClusterGroup, FieldChange, FleetPlan, ObjectChange, Ongoing
 
 SIGNS: Final = {"Created": "+", "Changed": "~", "Replaced": "±", "Deleted": "-"}
-_NAMES: Final = 6
-"""Clusters of a group that are named."""
+NAMES: Final = 6
+"""Clusters of a group that are named in its title."""
 _FIELDS: Final = 6
 """Fields of an object that are shown; JSON has all of them."""
 _VALUE: Final = 60
@@ -74,14 +74,15 @@ def facts(plan: FleetPlan) -> list[tuple[str, str]]:
 
 
 def group_title(group: ClusterGroup) -> str:
-    names = ", ".join(group.clusters[:_NAMES])
-    more = f" and {group.count - _NAMES} more" if group.count > _NAMES else ""
+    names = ", ".join(group.clusters[:NAMES])
+    more = f" and {group.count - NAMES} more" if group.count > NAMES else ""
     return f"{amount(group.count, 'cluster')}: {names}{more}"
 
 
 def group_time(group: ClusterGroup) -> str:
     shortest, longest = map(duration, group.seconds)
-    return shortest if shortest == longest else f"{shortest} to {longest}"
+    times = shortest if shortest == longest else f"{shortest} to {longest}"
+    return times if group.count == 1 else f"{times} each"
 
 
 def group_rows(group: ClusterGroup) -> Iterator[tuple[ObjectChange, int]]:
@@ -96,7 +97,12 @@ def place(change: ObjectChange) -> str:
 
 
 def where(change: ObjectChange) -> str:
-    return {"root": "management", "garden": "garden"}.get(change.where, "in the cluster")
+    return side(change.where) if change.where in ("root", "garden") else "in the cluster"
+
+
+def side(cluster: str) -> str:
+    """An API server as people call it: the management cluster, the garden, or a member by its name."""
+    return "management" if cluster == "root" else cluster
 
 
 def remarks(change: ObjectChange, count: int) -> str:
@@ -138,10 +144,9 @@ def value(found: Any) -> str:
 
 
 def ongoing_line(one: Ongoing) -> str:
+    at = side(one.where)
     if one.how == "recurring":
-        return (
-            f"{one.kind} {one.name} ({one.where}) is written every {duration(one.period)}, with or without the change"
-        )
+        return f"{one.kind} {one.name} ({at}) is written every {duration(one.period)}, with or without the change"
     managers = " and ".join(one.managers)
     paths = ", ".join(field.path for field in one.fields[:3])
-    return f"{one.kind} {one.name} ({one.where}) goes in circles: {managers} wrote {paths} {one.writes} times"
+    return f"{one.kind} {one.name} ({at}) goes in circles: {managers} wrote {paths} {one.writes} times"
