@@ -11,9 +11,11 @@ from click.shell_completion import CompletionItem
 
 from hortus.terminal.output import OutputFormat
 
+_DAY = 86400.0
+
 
 class Duration(click.ParamType[float]):
-    """Seconds, from a text such as `30s` or `1h30m`; a number alone is seconds."""
+    """Seconds, from a text such as `30s`, `1h30m` or `30d`; a number alone is seconds."""
 
     name = "duration"
 
@@ -24,7 +26,7 @@ class Duration(click.ParamType[float]):
         from hortus.kube import durations
 
         try:
-            found = _number(str(value)) or durations.seconds(str(value))
+            found = _number(str(value)) or _with_days(str(value))
         except durations.DurationError:
             self.fail(f"{value!r} is not a duration such as 30s or 1h30m", param, ctx)
         if found < self._least:
@@ -73,6 +75,16 @@ class OutputChoice(click.ParamType[OutputFormat]):
 def listed(words: Sequence[str]) -> str:
     """`a, b or c`."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _with_days(text: str) -> float:
+    """Seconds of a Go duration before which days may stand, as in `1d12h`. Raises DurationError."""
+    from hortus.kube import durations
+
+    days, mark, rest = text.partition("d")
+    if not mark or not days.isdecimal():
+        return durations.seconds(text)
+    return int(days) * _DAY + (durations.seconds(rest) if rest else 0.0)
 
 
 def _number(text: str) -> float | None:

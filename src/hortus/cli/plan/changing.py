@@ -14,6 +14,8 @@ from hortus.simulation.garden.kinds import SEEDS
 from hortus.terminal import CommandError
 
 FIELD_MANAGER: Final = "kubectl"
+REPLICA: Final = "replica"
+"""An outage: a replica of the controllers fails."""
 _RELEASES: Final = Resource("operator.kyma-project.io", "v1beta2", "modulereleasemetas", "ModuleReleaseMeta")
 Step = Callable[[Fork, Client], Awaitable[None]]
 
@@ -22,6 +24,8 @@ class ChangeToPlan(NamedTuple):
     words: tuple[str, ...]
     """The change, for people."""
     steps: tuple[Step, ...]
+    replica_fails: bool = False
+    """See `PlanRequest`."""
 
     async def apply(self, fork: Fork) -> None:
         """Raises CommandError for what the API server refuses."""
@@ -45,8 +49,9 @@ def change_of(
         steps.append(_channel(text, namespace))
     for text in outages:
         words.append(f"without {text}")
-        steps.append(_outage(text))
-    return ChangeToPlan(tuple(words), tuple(steps))
+        if text != REPLICA:
+            steps.append(_outage(text))
+    return ChangeToPlan(tuple(words), tuple(steps), replica_fails=REPLICA in outages)
 
 
 def _objects(path: Path) -> Iterator[Object]:
@@ -133,7 +138,7 @@ def _outage(text: str) -> Step:
     if text == "registry":
         return _offline
     if sort != "seed" or not name:
-        raise CommandError(f"--without {text!r} is neither seed/NAME nor registry", code=2)
+        raise CommandError(f"--without {text!r} is neither seed/NAME nor registry nor replica", code=2)
 
     async def strike(fork: Fork, client: Client) -> None:
         async with fork.client(GARDEN) as garden:
@@ -145,7 +150,7 @@ def _outage(text: str) -> Step:
                     else one
                     for one in (seed.get("status") or {}).get("conditions") or ()
                 ]
-                await garden.patch(SEEDS, name, {"status": {"conditions": conditions}}, subresource="status")
+                await garden.patch(SEEDS, name, {"status": {"conditions": conditions}})
             except KubeError as error:
                 raise CommandError(f"--without {text}: {error}") from None
 

@@ -44,7 +44,7 @@ _CHANGE: Decorator = together(
         "outages",
         multiple=True,
         metavar="PART",
-        help="An outage: seed/NAME, or registry for all registries. Repeatable.",
+        help="An outage: seed/NAME, registry for all registries, replica for controllers that fail. Repeatable.",
     ),
 )
 _LIMITS: Decorator = together(

@@ -64,6 +64,7 @@ def _made(connections: Connections, given: Mapping[str, Any]) -> FleetPlan:
         whole=until is not None,
         budget=given["budget"],
         seed=given["seed"],
+        replica_fails=change.replica_fails,
     )
     _silence()
 

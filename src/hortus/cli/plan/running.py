@@ -11,7 +11,7 @@ import asyncio
 import gc
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -40,6 +40,10 @@ SETTLE: Final = 3600.0
 QUIET: Final = 3600.0
 """Seconds without a write after which it rests after the change."""
 _LOOK: Final = 60.0
+_STEP: Final = 10.0
+"""Seconds after the change until a replica fails: it is at work by then."""
+_TAKEOVER: Final = 15.0
+"""Seconds until others have its leases: the default of --shard-lease-duration."""
 
 
 class PlanRequest(NamedTuple):
@@ -58,6 +62,8 @@ class PlanRequest(NamedTuple):
     budget: float = 1800.0
     """Seconds of the machine."""
     seed: int = 0
+    replica_fails: bool = False
+    """The controllers stop once the change is applied, and others take over when their leases have ended."""
     now: float = 0.0
     """The wall time at which the fork begins."""
 
@@ -93,7 +99,7 @@ async def _run(request: PlanRequest, live: LiveClusters, loop: VirtualLoop, fini
         kubeconfigs=",".join(filter(None, (domain.kubeconfig_selector() for domain in all_domains()))),
     )
     spent = time.monotonic()
-    async with Fork.opened(settings, live, clock) as fork, _world(request, fork) as activity:
+    async with Fork.opened(settings, live, clock) as fork, _world(request, fork) as (activity, controllers):
         pace = _Pace(activity, clock, deadline=spent + request.budget)
         settled = await pace.rest(SETTLE, horizon=4 * SETTLE) == "Rest"
         before = ForkSnapshot.of(fork)
@@ -103,6 +109,11 @@ async def _run(request: PlanRequest, live: LiveClusters, loop: VirtualLoop, fini
         began = clock.monotonic()
         await request.change(fork)
         changed = ForkSnapshot.of(fork)
+        if request.replica_fails:
+            await clock.sleep(_STEP)
+            await controllers.stop()
+            await clock.sleep(_TAKEOVER)
+            await controllers.start()
         ended = await pace.rest(QUIET, horizon=request.until, whole=request.whole, fork=fork)
         run = PlanRun(
             before=before,
@@ -119,19 +130,37 @@ async def _run(request: PlanRequest, live: LiveClusters, loop: VirtualLoop, fini
 
 
 @asynccontextmanager
-async def _world(request: PlanRequest, fork: Fork) -> AsyncIterator[Activity]:
+async def _world(request: PlanRequest, fork: Fork) -> AsyncIterator[tuple[Activity, _Controllers]]:
     """The controllers and the simulated world at work."""
     activity, random = Activity(fork), Random(request.seed)  # noqa: S311 - the same seed, the same plan
     own = fork.settings.management.server if fork.is_embedded else NOWHERE
     garden = fork.access("garden") if request.garden is not None else None
     world = HostWorld(fork.clock, random, fork.access("root"), garden)
     with own_releases(request.values) as values:
-        async with (
-            simulated(fork, activity, server_url=own, random=random, values=values),
-            program(without_clouds(values), grace=0.0, world=world) as manager,
-            manager.running(),
-        ):
-            yield activity
+        controllers = _Controllers(without_clouds(values), world)
+        async with simulated(fork, activity, server_url=own, random=random, values=values):
+            try:
+                await controllers.start()
+                yield activity, controllers
+            finally:
+                await controllers.stop()
+
+
+class _Controllers:
+    """The controllers of one replica after the other."""
+
+    def __init__(self, values: Mapping[str, Any], world: HostWorld) -> None:
+        self._values = values
+        self._world = world
+        self._running = AsyncExitStack()
+
+    async def start(self) -> None:
+        """Raises FlagError."""
+        manager = await self._running.enter_async_context(program(self._values, grace=0.0, world=self._world))
+        await self._running.enter_async_context(manager.running())
+
+    async def stop(self) -> None:
+        await self._running.aclose()
 
 
 class _Pace:

@@ -52,7 +52,14 @@ async def simulated(
         garden = await stack.enter_async_context(fork.client(GARDEN, settings=_CONNECTION))
         manager = Manager(garden, clock=clock, grace=0.0, random=random)
         if fork.settings.garden is not None:
-            add_controllers(manager, garden=garden, management=management, server_url=server_url, settings=settings)
+            add_controllers(
+                manager,
+                garden=garden,
+                management=management,
+                server_url=server_url,
+                settings=settings,
+                with_outages=False,
+            )
         workloads = SimulatedWorkloads(management, settings=settings, clock=clock)
 
         def begin(change: Commit) -> None:

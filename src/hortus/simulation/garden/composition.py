@@ -17,9 +17,18 @@ from hortus.simulation.settings import GardenSettings
 
 
 def add_controllers(
-    manager: Manager, *, garden: Client, management: Client, server_url: str, settings: GardenSettings
+    manager: Manager,
+    *,
+    garden: Client,
+    management: Client,
+    server_url: str,
+    settings: GardenSettings,
+    with_outages: bool = True,
 ) -> None:
-    """Add scheduler, gardenlet, care, outages. `manager` watches the garden; `management` makes logical clusters."""
+    """Add scheduler, gardenlet, care, outages. `manager` watches the garden; `management` makes logical clusters.
+
+    Without outages the conditions of seeds are somebody else's.
+    """
     shoots = manager.cache(SHOOTS, transform=without_managed_fields)
     seeds = manager.cache(SEEDS)
     profiles = manager.cache(CLOUD_PROFILES)
@@ -45,4 +54,5 @@ def add_controllers(
     described = Watch(profiles, to=lambda _: ())
     manager.controller("gardenlet", gardenlet, sources=[described, of_seed, Watch(shoots)], workers=settings.workers)
     manager.controller("care", care, sources=[of_seed, Watch(shoots)], workers=settings.workers)
-    manager.controller("outages", outages, sources=[Watch(seeds)])
+    if with_outages:
+        manager.controller("outages", outages, sources=[Watch(seeds)])
