@@ -96,7 +96,7 @@ class _Reading:
                 objects, token, exact = [], "", ""
                 continue
             objects += page.get("items") or ()
-            version, token = page["metadata"]["resourceVersion"], page["metadata"].get("continue", "")
+            version, token = page["metadata"].get("resourceVersion", ""), page["metadata"].get("continue", "")
             if not token:
                 return LiveList(objects, version)
 

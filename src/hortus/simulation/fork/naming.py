@@ -17,6 +17,8 @@ from hortus.simulation.garden.kinds import technical_id
 GARDEN: Final = "garden"
 NOWHERE: Final = "https://plan.invalid"
 """The server of clusters that exist in the fork alone."""
+FOREIGN: Final = "cluster-"
+"""Begins the names of clusters that are named after their addresses."""
 _PREFIX: Final = "/clusters/"
 
 
@@ -50,7 +52,7 @@ class ForkNames:
         if str(url.origin()) in self._origins and url.path.startswith(_PREFIX):
             return url.path.removeprefix(_PREFIX).strip("/")
         known = self._known.get(_normal(server))
-        return known or f"cluster-{hashlib.sha256(_normal(server).encode()).hexdigest()[:10]}"
+        return known or f"{FOREIGN}{hashlib.sha256(_normal(server).encode()).hexdigest()[:10]}"
 
 
 def _normal(server: str) -> str:

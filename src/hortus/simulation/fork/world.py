@@ -33,7 +33,7 @@ from hortus.kube.tokens import claims_of
 from hortus.simulation.faults import Faults
 from hortus.simulation.fork.counting import RequestCounts
 from hortus.simulation.fork.live import CENTRAL, LiveCluster, LiveClusters, LiveReadFailed
-from hortus.simulation.fork.naming import GARDEN, NOWHERE, ForkNames
+from hortus.simulation.fork.naming import FOREIGN, GARDEN, NOWHERE, ForkNames
 from hortus.simulation.fork.pipes import MemoryConnector
 from hortus.simulation.fork.store import UNREAD, Filling, ReadThrough
 from hortus.simulation.fork.time import VirtualClock, VirtualLoop
@@ -85,6 +85,8 @@ class Fork:
         self.names = ForkNames(settings.management.server, garden)
         self.server: ApiServer
         self._made: set[str] = set()
+        self.members: dict[str, str] = {}
+        """By the name of a cluster, that of the Secret with its kubeconfig, without what says that it is one."""
         self._kubeconfigs: dict[str, bytes] | None = None
         """By the name of a cluster, the first kubeconfig of it among the Secrets as they were read."""
         loop.network = self
@@ -208,7 +210,9 @@ class Fork:
                 except (binascii.Error, ValueError):
                     continue
                 if (server := _SERVER.search(document)) is not None:
-                    found.setdefault(self.names.of(server[1].decode()), document)
+                    name, title = self.names.of(server[1].decode()), secret["metadata"]["name"]
+                    found.setdefault(name, document)
+                    self.members.setdefault(name, title.removeprefix("kubeconfig-").removesuffix("-kubeconfig"))
         return iter(found.items())
 
     # The network of the loop.
@@ -227,9 +231,13 @@ class Fork:
         """See `hortus.kube.network.Network`. Raises ConnectionFailed."""
         name = self.names.of(access.server)
         if name != "root" and self.server.clusters.get(name) is None:
-            if name in self._made or self.is_embedded or not self._is_live(name):
+            is_gone = self.is_embedded and not name.startswith(FOREIGN)
+            if name in self._made or is_gone or not self._is_live(name):
                 raise ConnectionFailed(access.server, "there is no such cluster in the plan", "")
             await self._ensure_cluster(name)
+            await self._ensure(f"{name}/core/namespaces")  # finds out whether it answers
+        if self.live.is_silent(name):
+            raise ConnectionFailed(access.server, "it could not be read for the plan", "")
         if stream:
             # Bookmarks would wake every watch each minute of days that pass without an event.
             target = _STREAM_TIME.sub(f"timeoutSeconds={_WATCH_SECONDS}", target)

@@ -15,7 +15,6 @@ from hortus.kube.objects import Object, ObjectKey, key_of, parse_time
 from hortus.kube.selectors import LabelSelector
 from hortus.simulation.capi.workload import logical_name
 from hortus.simulation.fork import GARDEN, Fork
-from hortus.simulation.fork.naming import ForkNames
 from hortus.simulation.garden.kinds import SHOOTS, technical_id
 from hortus.simulation.plan.activity import Activity
 from hortus.simulation.plan.differences import FieldDifference, differences
@@ -52,9 +51,9 @@ _ROLLOUTS: Final = f"root/{ROLLOUTS.group}/{ROLLOUTS.plural}"
 _SERVER_KINDS: Final = frozenset({"tenancy.hortus.dev/logicalclusters"})
 
 
-def aliases_of(names: ForkNames, *snapshots: ForkSnapshot) -> Aliases:
-    """The names of all clusters. A cluster is called like its Runtime, Shoot, Cluster of Cluster API or ClusterProfile,
-    the first of these that it has."""
+def aliases_of(fork: Fork, *snapshots: ForkSnapshot) -> Aliases:
+    """The names of all clusters. A cluster is called like its Runtime, Shoot, Cluster of Cluster API, ClusterProfile or
+    Secret, the first of these that it has."""
     found, runtimes = Aliases(), {}
     for runtime in _objects(_RUNTIMES, snapshots):
         name = runtime["metadata"]["name"]
@@ -69,7 +68,10 @@ def aliases_of(names: ForkNames, *snapshots: ForkSnapshot) -> Aliases:
     for profile in _objects(_PROFILES, snapshots):
         for provider in (profile.get("status") or {}).get("accessProviders") or ():
             if server := (provider.get("cluster") or {}).get("server"):
-                found.add(profile["metadata"]["name"], names.of(server))
+                found.add(profile["metadata"]["name"], fork.names.of(server))
+    for name, title in fork.members.items():
+        if name not in found and name not in ("root", GARDEN):
+            found.add(title, name)
     return found
 
 
@@ -207,11 +209,11 @@ def _stages(rollout: Rollout, approved: Sequence[str]) -> Iterator[StagePlan]:
         at = ended or at
 
 
-def ongoing(activity: Activity) -> tuple[Ongoing, ...]:
+def ongoing(activity: Activity, aliases: Aliases) -> tuple[Ongoing, ...]:
     """The objects that never rest: those that go in circles first."""
     loops = [
         Ongoing(
-            where=one.cluster,
+            where=_called(one.cluster, aliases),
             kind=one.kind,
             name=one.name,
             writes=one.writes,
@@ -222,19 +224,26 @@ def ongoing(activity: Activity) -> tuple[Ongoing, ...]:
         for one in activity.loops
     ]
     recurring = [
-        Ongoing(where=one.cluster, kind=one.kind, name=one.name, writes=one.writes, how="recurring", period=one.period)
+        Ongoing(
+            where=_called(one.cluster, aliases),
+            kind=one.kind,
+            name=one.name,
+            writes=one.writes,
+            how="recurring",
+            period=one.period,
+        )
         for one in activity.recurring
     ]
     return (*loops, *recurring)
 
 
-def unknown(fork: Fork) -> tuple[UnknownPart, ...]:
+def unknown(fork: Fork, aliases: Aliases) -> tuple[UnknownPart, ...]:
     """The parts of the fleet that could not be read, with one reason a cluster."""
     kinds: dict[tuple[str, str], list[str]] = {}
     for (cluster, kind), reason in fork.live.failures.items():
         kinds.setdefault((cluster, reason), []).append(kind)
     return tuple(
-        UnknownPart(where=cluster, kinds=tuple(sorted(names)), reason=reason)
+        UnknownPart(where=_called(cluster, aliases), kinds=tuple(sorted(names)), reason=reason)
         for (cluster, reason), names in sorted(kinds.items())
     )
 
@@ -245,5 +254,9 @@ def requests(fork: Fork, aliases: Aliases) -> tuple[Counter[str], Counter[str]]:
     writes: Counter[str] = Counter()
     for found, counts in ((calls, fork.counts.calls), (writes, fork.counts.writes)):
         for where, count in counts.items():
-            found[aliases.about(where, {}) if where not in ("root", GARDEN) else where] += count
+            found[_called(where, aliases)] += count
     return calls, writes
+
+
+def _called(where: str, aliases: Aliases) -> str:
+    return where if where in ("root", GARDEN) else aliases.about(where, {})

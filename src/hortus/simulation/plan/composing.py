@@ -49,7 +49,7 @@ def plan_of(run: PlanRun, change: Sequence[str], views: Iterable[FleetView[Any]]
 
     With `labels`, a selector, only clusters are reported whose Runtime or ClusterProfile has such labels.
     """
-    aliases = aliases_of(run.fork.names, run.before, run.after)
+    aliases = aliases_of(run.fork, run.before, run.after)
     reported, anyhow = [], run.activity.repeated
     spans: dict[str, tuple[float, float]] = {}
     chosen = chosen_clusters(labels, aliases, run.before, run.after) if labels else None
@@ -71,8 +71,8 @@ def plan_of(run: PlanRun, change: Sequence[str], views: Iterable[FleetView[Any]]
         shared=tuple(one for one, cluster in reported if not cluster),
         stages=stages(run.before, run.after, run.approved),
         problems=problems(views, run.before, run.after),
-        ongoing=ongoing(run.activity),
-        unknown=unknown(run.fork),
+        ongoing=ongoing(run.activity, aliases),
+        unknown=unknown(run.fork, aliases),
         clusters=tuple(clusters),
     )
 

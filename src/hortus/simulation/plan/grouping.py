@@ -43,6 +43,9 @@ class Aliases:
                 if name not in known:
                     known.append(name)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._cluster
+
     def __len__(self) -> int:
         return len(self._of)
 
