@@ -294,8 +294,8 @@ CHANGES: tuple[Change, ...] = (
     Change("dashboard.tlsSecretName", "tls", _DASHBOARD, (*POD, "volumes"), has("'secretName': 'tls'"), needs=_SHOWN),
     _oidc("issuerUrl", "https://idp.example.org", has("--oidc-issuer-url=https://idp.example.org")),
     _oidc("clientId", "fleet", has("--oidc-client-id=fleet")),
-    _oidc("scopes", ["groups"], has("--oidc-scope=groups")),
     _oidc("clientSecretName", "oidc", has("--oidc-client-secret-file=/oidc/client-secret")),
+    _oidc("scopes", ["groups"], has("--oidc-scope=groups")),
     _oidc("caConfigMapName", "oidc-ca", has("--oidc-ca-file=/oidc-ca/ca.crt")),
     Change(
         "dashboard.resources",
