@@ -33,7 +33,8 @@ async def test_hortus_top_shows_the_rows_of_all_pages(world: World) -> None:
     await make_cluster(world.admin, "one")
     await make_rollout(world.admin, "spring")
     for resource, spec in specs.items():
-        await world.admin.create(resource, {"metadata": {"name": "one", "namespace": FLEET}, "spec": spec})
+        typed = {"apiVersion": resource.api_version, "kind": resource.kind}
+        await world.admin.create(resource, {**typed, "metadata": {"name": "one", "namespace": FLEET}, "spec": spec})
     try:
         browser = await world.signed_in()
         pages = [await browser.document(f"/{page}") for page in ("clusters", "rollouts", "modules", "stacks", "agents")]
