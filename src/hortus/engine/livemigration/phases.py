@@ -32,6 +32,8 @@ RECORD: Final = "migration.fleet.hortus.dev/record"
 """The `MigrationRecord` in JSON, from the first step to the end."""
 WITHOUT_HA: Final = "migration.fleet.hortus.dev/allow-without-ha"
 """Ours: a control plane of one member may move too, by a learner."""
+COORDINATOR_MAP: Final = ("garden", "live-migration-coordinator")
+"""Namespace and name of the ConfigMap by which a garden shows that a coordinator is at work."""
 OPERATION: Final = "LiveMigrate"
 """Type of lastOperation."""
 LEARNER_SYNCING: Final = "LearnerSyncing"

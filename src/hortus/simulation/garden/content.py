@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from hortus.engine.livemigration import CLOUD_PROFILES_ANNOTATION, REGION_CONFIG
+from hortus.engine.livemigration import CLOUD_PROFILES_ANNOTATION, COORDINATOR_MAP, REGION_CONFIG
 from hortus.kube import Client
 from hortus.kube.errors import AlreadyExists
 from hortus.kube.objects import Object, Resource, format_time
@@ -67,6 +67,8 @@ def _waves(project: str, now: float, capacity: int) -> Iterator[Iterable[tuple[R
         ),
     ]
     objects += [(_CONFIG_MAPS, one) for one in distances()]
+    home, name = COORDINATOR_MAP
+    objects.append((_CONFIG_MAPS, _object(_CONFIG_MAPS, name, namespace=home, data={"coordinator": "hortus"})))
     objects += [(CLOUD_PROFILES, profile) for profile in cloud_profiles()]
     objects += [(EXPOSURE_CLASSES, _object(EXPOSURE_CLASSES, name, handler="internet")) for name in _EXPOSURES]
     counts: Counter[str] = Counter()

@@ -10,14 +10,14 @@ import pytest
 from tests.simulation.garden import NAMESPACE, simulated, started_garden
 from tests.simulation.shoots import small_shoot
 
-from hortus.domains.garden.migration.asking import MigrationRequests
+from hortus.domains.garden.migration.asking import NO_COORDINATOR, MigrationRequests
 from hortus.domains.garden.migration.coordinator import add_coordinator
 from hortus.domains.garden.migration.showing import MigrationProgress
 from hortus.engine import Manager
-from hortus.engine.livemigration import ABORT, ALLOW_DISTANT
+from hortus.engine.livemigration import ABORT, ALLOW_DISTANT, COORDINATOR_MAP
 from hortus.kube import Client
 from hortus.kube.clock import SystemClock
-from hortus.kube.objects import Object
+from hortus.kube.objects import Object, Resource
 from hortus.simulation.garden.kinds import SEEDS, SHOOTS
 from hortus.simulation.garden.livemigration.planes import SimulatedPlanes
 from hortus.simulation.settings import GardenSettings
@@ -27,6 +27,7 @@ from hortus.testing.apiserver import TestServer
 SETTINGS = GardenSettings(time_factor=50.0, sync_period=1e6)
 HA = {"highAvailability": {"failureTolerance": {"type": "node"}}}
 FAR = {ALLOW_DISTANT: "true"}
+_CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 _numbers = itertools.count(3, 3)
 """Numbers of Shoots of the first provider."""
 
@@ -105,6 +106,24 @@ async def test_a_plan_names_everything_that_speaks_against_it_and_changes_nothin
         await requests.plan("nowhere", {})
     with pytest.raises(CommandError, match="choose a project with --namespace"):
         await MigrationRequests(garden, "nobody", NAMESPACE).plan("aws-2", {})
+
+
+async def test_a_garden_without_a_coordinator_is_asked_for_nothing(garden: Client) -> None:
+    name = await created(garden)
+    before = await garden.get(SHOOTS, name, NAMESPACE)
+    namespace, coordinator = COORDINATOR_MAP
+    shown = await garden.get(_CONFIG_MAPS, coordinator, namespace)
+    await garden.delete(_CONFIG_MAPS, coordinator, namespace)
+    requests = MigrationRequests(garden, name, NAMESPACE)
+    try:
+        with pytest.raises(CommandError, match="would migrate with downtime"):
+            await requests.ask("aws-2", FAR)
+        assert (await requests.plan("aws-2", FAR)).problems == (NO_COORDINATOR,)
+    finally:
+        metadata = {"name": coordinator, "namespace": namespace}
+        await garden.create(_CONFIG_MAPS, {**shown, "metadata": metadata})
+    assert await garden.get(SHOOTS, name, NAMESPACE) == before
+    assert (await requests.plan("aws-2", FAR)).problems == ()
 
 
 @pytest.mark.parametrize(

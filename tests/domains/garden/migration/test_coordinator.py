@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.domains.attempts import Attempts, one_of
 from tests.domains.garden.migration.conftest import Worlds
 from tests.domains.garden.migration.garden import NEW, OLD, GardenWorld, conditions, is_over, operation
 
 from hortus.domains.garden.migration.context import PHASES
 from hortus.domains.garden.migration.coordinator import COORDINATOR
-from hortus.engine.livemigration import ABORT, RECORD, WITHOUT_HA
+from hortus.engine.livemigration import ABORT, RECORD, WITHOUT_HA, Site
 from hortus.kube.objects import Object
+from hortus.simulation.garden.livemigration.controlplane import KEYS
 
 
 async def test_a_shoot_moves_and_reports_each_phase_with_its_members(worlds: Worlds) -> None:
@@ -76,6 +79,43 @@ async def test_one_member_moves_only_where_that_is_allowed(worlds: Worlds) -> No
             await world.annotate(**{WITHOUT_HA: "true"})
             shoot = await world.until(lambda shoot: operation(shoot) == ("LiveMigrate", "Succeeded"))
     assert shoot["status"]["seedName"] == NEW
+
+
+async def test_other_keys_at_the_destination_are_refused_before_anything_moves(worlds: Worlds) -> None:
+    async with worlds() as world:
+        await world.create()
+        shoot = await world.ask()
+        plane = world.planes.of(shoot)
+        assert plane is not None
+        keys = plane.sites[Site.DESTINATION].keys
+        keys["service-account-key"] = "another"
+        async with world.controllers():
+            shoot = await world.until(lambda shoot: operation(shoot) == ("LiveMigrate", "Error"))
+            assert conditions(shoot)["SourceEtcdPreparedForPeerJoin"] == ("False", "KeysDiffer")
+            assert RECORD not in shoot["metadata"]["annotations"]
+            assert len(plane.etcd.members) == 3
+            keys.clear()
+            shoot = await world.until(is_over)
+    assert shoot["status"]["seedName"] == NEW
+    assert plane.sites[Site.DESTINATION].keys.keys() == set(KEYS)
+
+
+async def test_a_key_that_changes_on_the_way_is_reported_and_only_a_fingerprint_of_it(worlds: Worlds) -> None:
+    async with worlds() as world:
+        await world.create()
+        async with world.controllers():
+            await world.ask()
+            shoot = await world.until(lambda shoot: RECORD in shoot["metadata"].get("annotations", {}))
+            plane = await world.plane()
+            keys = plane.sites[Site.SOURCE].keys
+            assert json.loads(shoot["metadata"]["annotations"][RECORD])["keys"] == keys
+            before, keys["ca"] = keys["ca"], "another"
+            shoot = await world.until(lambda shoot: operation(shoot) == ("LiveMigrate", "Error"))
+            assert (
+                "keys at the source are not those of the start: ca." in shoot["status"]["lastOperation"]["description"]
+            )
+            keys["ca"] = before
+            await world.until(is_over)
 
 
 async def test_an_alarm_is_reported_and_the_walk_goes_on_once_it_is_disarmed(worlds: Worlds) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from hortus.engine.livemigration import (
+    COORDINATOR_MAP,
     LIVE_MIGRATE,
     REGION_CONFIG,
     MovingSeed,
@@ -27,6 +28,13 @@ SEEDS: Final = Resource("core.gardener.cloud", "v1beta1", "seeds", "Seed", names
 _CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
 _GARDEN: Final = "garden"
 """Namespace of the ConfigMaps with distances."""
+
+
+NO_COORDINATOR: Final = (
+    "no coordinator of live migrations is at work in this garden, and its gardenlets would migrate with downtime. The "
+    "garden of `hortus up` has one; for real seeds, the steps on Etcds of etcd-druid, Deployments and DNSRecords are "
+    "missing"
+)
 
 
 class MigrationPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +93,9 @@ class MigrationRequests:
         distances = distances_for(shoot, configs)
         here, there = source.spec.provider.region, destination.spec.provider.region
         plane = shoot.spec.control_plane
+        found = forbidden(shoot, source, destination, distances)
+        if not await self._has_coordinator():
+            found.insert(0, NO_COORDINATOR)
         return MigrationPlan(
             shoot=f"{self._namespace}/{self._name}",
             source=present,
@@ -94,12 +105,16 @@ class MigrationRequests:
             limit=distance_limit(shoot),
             versions=(source.status.gardener.version, destination.status.gardener.version),
             is_ha=plane is not None and plane.high_availability is not None,
-            problems=tuple(forbidden(shoot, source, destination, distances)),
+            problems=tuple(found),
             unknown=unknown,
         )
 
     async def ask(self, seed: str, wishes: Mapping[str, str]) -> None:
-        """Ask for a migration; one that is on its way to this seed goes on. Raises CommandError."""
+        """Ask for a migration; one that is on its way to this seed goes on. Raises CommandError.
+
+        Nothing is asked of a garden without a coordinator: its gardenlets would take another seed for the wish to
+        migrate with downtime.
+        """
         shoot = await self._shoot({})
         if shoot.status.seed_name == seed and shoot.spec.seed_name == seed:
             raise CommandError(f"Shoot {self._name} is on seed {seed} already")
@@ -107,6 +122,8 @@ class MigrationRequests:
             return
         if shoot.spec.seed_name != shoot.status.seed_name:
             raise CommandError(f"Shoot {self._name} is on its way to seed {shoot.spec.seed_name}: abort that first")
+        if not await self._has_coordinator():
+            raise CommandError(NO_COORDINATOR)
         await self.annotate({LIVE_MIGRATE: "true", **wishes})
         try:
             await self._bind(seed)
@@ -146,6 +163,18 @@ class MigrationRequests:
             await self._garden.patch(SHOOTS, self._name, patch, self._namespace, subresource="binding")
         except (NotFound, NotServed):
             await self._garden.patch(SHOOTS, self._name, patch, self._namespace)
+
+    async def _has_coordinator(self) -> bool:
+        """Reports whether the garden shows a coordinator. Raises CommandError where that may not be read."""
+        namespace, name = COORDINATOR_MAP
+        try:
+            return bool(await self._garden.get(_CONFIG_MAPS, name, namespace))
+        except NotFound:
+            return False
+        except Forbidden as error:
+            raise CommandError(
+                f"the garden does not let you read ConfigMap {namespace}/{name}, which a coordinator shows: {error}"
+            ) from None
 
     async def _shoot(self, wishes: Mapping[str, str]) -> MovingShoot:
         try:
