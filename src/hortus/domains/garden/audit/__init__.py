@@ -22,10 +22,11 @@ class _Audit(GardenTopic):
         return FACTS
 
     def extension(self, values: Mapping[str, Any], view: SeedView) -> ExtensionTopic:
+        from hortus.domains.garden.audit.outputs import add_output_looks
         from hortus.domains.garden.audit.settings import audit_settings
         from hortus.domains.garden.audit.topic import AuditTopic
 
-        return AuditTopic(audit_settings(values), view)
+        return AuditTopic(audit_settings(values), view, add_output_looks(view))
 
     def reviewer(self, values: Mapping[str, Any]) -> ConfigReviewer:
         from hortus.domains.garden.audit.review import AuditReviewer

@@ -25,6 +25,7 @@ KIND: Final = "AuditConfig"
 SECRETS: Final = Resource("", "v1", "secrets", "Secret")
 CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
 VOLUME_CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+PODS: Final = Resource("", "v1", "pods", "Pod")
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
 
 BACKEND: Final = "audit-webhook-backend"
@@ -57,5 +58,6 @@ PERMISSIONS: Final = (
     Permission(
         "", (VOLUME_CLAIMS.plural,), ("list", "deletecollection"), "deletes the volumes of buffers with the extension"
     ),
+    Permission("", (PODS.plural,), ("list", "watch"), "finds the pods of buffers, to ask for the retries of outputs"),
 )
 """On the seed, beyond those of the frame."""

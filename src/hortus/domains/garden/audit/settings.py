@@ -82,7 +82,7 @@ class _Configuration(msgspec.Struct, rename="camel", forbid_unknown_fields=True)
     default_webhook_mode: str = ""
     allow_custom_backends: bool = False
     health_check_config: Any = None
-    """The periods of Gardener's library for health checks, which are not needed: health follows watches."""
+    """The periods of Gardener's library for health checks, which are not used: outputs have one of their own."""
     client_connection: Any = None
 
 

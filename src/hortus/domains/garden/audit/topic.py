@@ -1,9 +1,9 @@
 """The audit extension of one Shoot: a buffer in the seed, to which its kube-apiserver sends every event.
 
 Owns, in the Shoot's namespace of the seed: Secret audit-webhook-certificates. The frame hands all other objects to
-gardener-resource-manager. Reads: the Secrets and ConfigMaps that configurations name. A webhook of the seed changes the
-Deployment of the kube-apiserver. Never: touches the audit policy, which Gardener sets, or a kube-apiserver of a Shoot
-that is being deleted.
+gardener-resource-manager. Reads: the Secrets and ConfigMaps that configurations name, and the counters of the buffer's
+pods. A webhook of the seed changes the Deployment of the kube-apiserver. Never: touches the audit policy, which
+Gardener sets, or a kube-apiserver of a Shoot that is being deleted.
 
 A default backend of the operator whose Secret cannot be used is left out and reported; it does not hold up the others.
 """
@@ -33,6 +33,7 @@ from hortus.domains.garden.audit.names import (
     VOLUME_CLAIMS,
 )
 from hortus.domains.garden.audit.objects import BufferInputs, buffer_objects, webhook_secret
+from hortus.domains.garden.audit.outputs import OutputLooks
 from hortus.domains.garden.audit.plan import FORWARDING, AuditPlan
 from hortus.domains.garden.audit.review import AuditReviewer, effective
 from hortus.domains.garden.audit.settings import AuditChoices
@@ -51,6 +52,7 @@ from hortus.domains.garden.extension.managed import EXTENSION_LABEL
 from hortus.domains.garden.extension.topic import ExtensionTopic, SeedWebhook, TopicCondition, TopicObjects
 from hortus.domains.garden.kinds.seedcluster import SeedCluster
 from hortus.engine import Applier
+from hortus.engine.sources import Source
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, ObjectKey
 from hortus.kube.selectors import LabelSelector
@@ -67,10 +69,14 @@ class _SecretBody(msgspec.Struct):
 class AuditTopic(AuditReviewer, ExtensionTopic):
     """Renders the buffers of Shoots of one seed."""
 
-    def __init__(self, settings: AuditChoices, view: SeedView) -> None:
+    def __init__(self, settings: AuditChoices, view: SeedView, outputs: OutputLooks) -> None:
         super().__init__(settings)
         self._view = view
+        self._outputs = outputs
         self._applier = Applier(view.client, field_manager=FIELD_MANAGER)
+
+    def sources(self) -> Sequence[Source]:
+        return (self._outputs.trigger,)
 
     def webhooks(self) -> Sequence[SeedWebhook]:
         judge = shoot_judge(self, self._view.clusters, self._patch)
@@ -106,6 +112,11 @@ class AuditTopic(AuditReviewer, ExtensionTopic):
             seed += forwarding.seed_objects(context.cluster, self._settings, hibernated=hibernated)
             shoot += forwarding.shoot_objects(given.certificates, self._settings)
         return TopicObjects(seed=tuple(seed), shoot=tuple(shoot), conditions=(_defaults(missing),))
+
+    def observed(self, context: ExtensionContext) -> Sequence[TopicCondition]:
+        known = context.object.status.conditions
+        former = [TopicCondition(one.type, one.status, one.reason, one.message) for one in known]
+        return self._outputs.conditions(context.key, former)
 
     async def _with_secrets(
         self, context: ExtensionContext, written: AuditPlan

@@ -196,7 +196,10 @@ class GardenExtensionController(KindController[ExtensionContext]):
         kept = (TopicCondition(one.type, one.status, one.reason, one.message) for one in former)
         done = rendered is not None and rendered.pending is None
         seen = (*reported, *(() if done else kept), *(rendered.conditions if rendered is not None else ()))
-        found = {one.type: one for one in (*seen, *self.topic.observed(context))}
+        # A problem of the objects is reported before one that the topic has seen under the same type.
+        unhealthy = {one.type for one in reported if one.status != "True"}
+        observed = (one for one in self.topic.observed(context) if one.type not in unhealthy)
+        found = {one.type: one for one in (*seen, *observed)}
         known = context.object.status.conditions
         context.set_status("conditions", progress.conditions(known, list(found.values()), now=context.now))
 

@@ -274,6 +274,9 @@ spec:
         app.kubernetes.io/name: {{ .Release.Name }}
         networking.gardener.cloud/to-dns: allowed
         networking.gardener.cloud/to-runtime-apiserver: allowed
+        {{- if has "audit" .Values.types }}
+        networking.resources.gardener.cloud/to-all-shoots-audit-webhook-backend-tcp-2020: allowed
+        {{- end }}
     spec:
       serviceAccountName: {{ .Release.Name }}
       securityContext:

@@ -176,7 +176,10 @@ class ExtensionTopic(ConfigReviewer, ABC):
         """The objects of a Shoot; None leaves what is there. Raises StepError, KubeError."""
 
     def observed(self, context: ExtensionContext) -> Sequence[TopicCondition]:
-        """Conditions that change without an operation, from what is known already; asked for in each reconcile."""
+        """Conditions that change without an operation, from what is known already; asked for in each reconcile.
+
+        One of the type of the health counts where the objects are healthy.
+        """
         return ()
 
     async def leave(self, context: ExtensionContext, operation: str) -> None:
