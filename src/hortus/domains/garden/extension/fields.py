@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from hortus.schema import FieldError
-from hortus.schema.problems import duplicate, forbidden, invalid, not_supported, type_invalid
+from hortus.schema.problems import duplicate, forbidden, invalid, not_supported, required, type_invalid
 
 LAST_PORT: Final = 65_535
 _LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -35,6 +35,21 @@ class FieldReader:
             if key not in known:
                 self.errors.append(forbidden(f"{path}.{key}", f"unknown field; there are: {', '.join(sorted(known))}"))
         return msgspec.convert(dict(value), kind)
+
+    def registry_config(self, value: Any, kind: type[Any], path: str, *, api_version: str, name: str) -> Any:
+        """The fields of a whole configuration of registries, which must be there and say its version and kind."""
+        if value is None:
+            self.errors.append(required(path, f"give a {name} of {api_version}"))
+            return kind()
+        written = self.struct(value, kind, path)
+        if isinstance(value, Mapping):
+            for key, found, expected in (
+                ("apiVersion", written.api_version, api_version),
+                ("kind", written.kind, name),
+            ):
+                if found != expected:
+                    self.errors.append(not_supported(f"{path}.{key}", found, [expected]))
+        return written
 
     def items(self, value: Any, path: str) -> list[Any]:
         """The items of a list; none where it is absent."""
@@ -81,6 +96,17 @@ class FieldReader:
             self.errors.append(type_invalid(path, value, "must be a text of one line"))
             return ""
         return value
+
+    def upstream(self, value: Any, path: str) -> str:
+        """The host of a registry, perhaps with a port."""
+        if value is None:
+            self.errors.append(required(path, "give the registry as it stands in the names of images"))
+            return ""
+        host, colon, port = value.rpartition(":") if isinstance(value, str) and ":" in value else (value, "", "")
+        if not is_name(host) or (colon and not (port.isdecimal() and 0 < int(port) <= LAST_PORT)):
+            self.errors.append(invalid(path, value, "must be a host, or host:port"))
+            return ""
+        return str(value)
 
     def address(self, value: Any, path: str) -> str:
         """The address of a registry, perhaps with a path, without a slash at its end; empty where it is absent."""

@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from hortus.domains.garden.extension.fields import LAST_PORT, FieldReader, is_name
+from hortus.domains.garden.extension.fields import FieldReader, is_name
 from hortus.domains.garden.registrycache.names import API_VERSION, KIND
 from hortus.kube import durations
 from hortus.kube.quantities import Quantity, QuantityError
 from hortus.schema import FieldError
-from hortus.schema.problems import duplicate, forbidden, invalid, not_supported, required, too_long, type_invalid
+from hortus.schema.problems import duplicate, forbidden, invalid, required, too_long
 
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _LONGEST_LABEL: Final = 43
@@ -121,15 +121,8 @@ class _Enabled(_Fields):
 
 def read_caches(config: Any, path: str) -> ReadCaches:
     """Read and check a configuration at `path`."""
-    if config is None:
-        return ReadCaches(errors=(required(path, f"give a {KIND} of {API_VERSION}"),))
-    if not isinstance(config, Mapping):
-        return ReadCaches(errors=(type_invalid(path, config, "must be an object"),))
     reader = _Reader()
-    written = reader.struct(config, _WrittenConfig, path)
-    for key, value, expected in (("apiVersion", written.api_version, API_VERSION), ("kind", written.kind, KIND)):
-        if value != expected:
-            reader.errors.append(not_supported(f"{path}.{key}", value, [expected]))
+    written = reader.registry_config(config, _WrittenConfig, path, api_version=API_VERSION, name=KIND)
     items = reader.items(written.caches, f"{path}.caches")
     if not items and not reader.errors:
         reader.errors.append(required(f"{path}.caches", "give at least one cache"))
@@ -167,7 +160,7 @@ class _Reader(FieldReader):
         available = self._part(written.high_availability, _Enabled, f"{path}.highAvailability")
         http = self._part(written.http, _WrittenHttp, f"{path}.http")
         return RegistryCache(
-            upstream=self._upstream(written.upstream, f"{path}.upstream"),
+            upstream=self.upstream(written.upstream, f"{path}.upstream"),
             remote=self._origin(written.remote_url, f"{path}.remoteURL"),
             size=self._size(volume.size, f"{path}.volume.size"),
             storage_class=self._class(volume.storage_class_name, f"{path}.volume.storageClassName"),
@@ -198,17 +191,6 @@ class _Reader(FieldReader):
 
     def _part(self, value: Any, kind: type[Any], path: str) -> Any:
         return self.struct({} if value is None else value, kind, path)
-
-    def _upstream(self, value: Any, path: str) -> str:
-        """A host, perhaps with a port."""
-        if value is None:
-            self.errors.append(required(path, "give the registry as it stands in the names of images"))
-            return ""
-        host, colon, port = value.rpartition(":") if isinstance(value, str) and ":" in value else (value, "", "")
-        if not is_name(host) or (colon and not (port.isdecimal() and 0 < int(port) <= LAST_PORT)):
-            self.errors.append(invalid(path, value, "must be a host, or host:port"))
-            return ""
-        return str(value)
 
     def _origin(self, value: Any, path: str) -> str:
         """An address without a path."""

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
-from hortus.domains.garden.extension.fields import LAST_PORT, FieldReader, is_name
+from hortus.domains.garden.extension.fields import FieldReader
 from hortus.domains.garden.extension.topic import ExtensionFacts
 from hortus.engine.rbac import Permission
 from hortus.schema import FieldError
-from hortus.schema.problems import duplicate, invalid, not_supported, required, type_invalid
+from hortus.schema.problems import duplicate, not_supported, required
 
 FACTS: Final = ExtensionFacts(type="registry-mirror", webhooks=True)
 PERMISSIONS: Final = (Permission("", ("secrets",), ("get",), "reads the authorities of mirrors"),)
@@ -70,15 +70,8 @@ class _WrittenHost(msgspec.Struct, rename="camel"):
 
 def read_mirrors(config: Any, path: str) -> ReadMirrors:
     """Read and clean a configuration at `path`."""
-    if config is None:
-        return ReadMirrors(errors=(required(path, f"give a {KIND} of {API_VERSION}"),))
-    if not isinstance(config, Mapping):
-        return ReadMirrors(errors=(type_invalid(path, config, "must be an object"),))
     reader = _Reader()
-    written = reader.struct(config, _WrittenConfig, path)
-    for key, value, expected in (("apiVersion", written.api_version, API_VERSION), ("kind", written.kind, KIND)):
-        if value != expected:
-            reader.errors.append(not_supported(f"{path}.{key}", value, [expected]))
+    written = reader.registry_config(config, _WrittenConfig, path, api_version=API_VERSION, name=KIND)
     items = reader.items(written.mirrors, f"{path}.mirrors")
     if not items and not reader.errors:
         reader.errors.append(required(f"{path}.mirrors", "give at least one mirror"))
@@ -105,7 +98,7 @@ class _Reader(FieldReader):
             if made.url and made.url in (other.url for other in hosts):
                 self.errors.append(duplicate(f"{path}.hosts[{index}].host", made.url))
             hosts.append(made)
-        return MirroredRegistry(upstream=self._upstream(written.upstream, f"{path}.upstream"), hosts=tuple(hosts))
+        return MirroredRegistry(upstream=self.upstream(written.upstream, f"{path}.upstream"), hosts=tuple(hosts))
 
     def _host(self, value: Any, path: str) -> MirrorHost:
         written = self.struct(value, _WrittenHost, path)
@@ -128,14 +121,3 @@ class _Reader(FieldReader):
             else:
                 found.append(one)
         return tuple(found) or CAPABILITIES[:1]
-
-    def _upstream(self, value: Any, path: str) -> str:
-        """A host, perhaps with a port."""
-        if value is None:
-            self.errors.append(required(path, "give the registry as it stands in the names of images"))
-            return ""
-        host, colon, port = value.rpartition(":") if isinstance(value, str) and ":" in value else (value, "", "")
-        if not is_name(host) or (colon and not (port.isdecimal() and 0 < int(port) <= LAST_PORT)):
-            self.errors.append(invalid(path, value, "must be a host, or host:port"))
-            return ""
-        return str(value)
