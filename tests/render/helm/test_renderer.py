@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import signal
 import tarfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,28 @@ async def test_a_rendering_that_takes_too_long_is_ended_and_the_next_one_gets_a_
         assert worker is not None
         assert await worker.wait() == -signal.SIGKILL
         assert (await renderer.render(request("kind: B"))).objects == [{"kind": "B"}]
+
+
+def test_a_worker_whose_caller_is_cancelled_is_waited_for() -> None:
+    """A process that ends after its loop is found running by whatever test frees it later."""
+
+    async def cancelled() -> None:
+        async with BuiltinRenderer(PoolSettings(workers=1)) as renderer:
+            await renderer.render(request("kind: A"))
+            process = renderer._pool._idle[0]._process
+            assert process is not None
+            rendering = asyncio.create_task(renderer.render(request("kind: B")))
+            while renderer._pool._idle:
+                await asyncio.sleep(0)  # until the worker is in the middle
+            rendering.cancel()
+            await asyncio.gather(rendering, return_exceptions=True)
+        assert process.returncode == -signal.SIGKILL
+
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        asyncio.run(cancelled())
+        gc.collect()
+    assert [str(one.message) for one in warned] == []
 
 
 async def test_a_template_without_end_is_stopped_by_its_own_clock() -> None:

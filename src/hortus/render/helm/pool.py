@@ -44,6 +44,8 @@ class WorkerPool:
         self._settings = settings
         self._slots = asyncio.Semaphore(settings.workers)
         self._idle: list[_Worker] = []
+        self._ending: set[asyncio.Task[None]] = set()
+        """Waits for workers that were ended: a process that nobody waits for outlives the loop."""
         self._waiting = 0
         self._closed = False
 
@@ -57,7 +59,7 @@ class WorkerPool:
         """End all workers."""
         self._closed = True
         idle, self._idle = self._idle, []
-        await asyncio.gather(*(worker.stop() for worker in idle))
+        await asyncio.gather(*(worker.stop() for worker in idle), *self._ending)
 
     async def render(
         self, message: protocol.Render, files: tuple[tuple[str, bytes], ...], reader: Reader | None
@@ -101,8 +103,15 @@ class WorkerPool:
             if keep and not self._closed:
                 self._idle.append(worker)
             else:
-                worker.kill()
+                self._end(worker)
         return answer
+
+    def _end(self, worker: _Worker) -> None:
+        """End a worker now; `close` waits until it is gone."""
+        worker.kill()
+        task = asyncio.create_task(worker.stop(), name="end of a renderer")
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
 
 
 class _Worker:
