@@ -54,7 +54,18 @@ def run(command: Coroutine[Any, Any, T]) -> T:
     except (KubeError, KubeconfigError) as error:
         fail(str(error))
     except KeyboardInterrupt:
+        _leave_unawaited()
         raise SystemExit(EXIT_INTERRUPTED) from None
+
+
+def _leave_unawaited() -> None:
+    """Turns off the warning of a coroutine that was never awaited, which is no mistake in an interrupted program.
+
+    The traceback of the interrupt holds the coroutine until this has run.
+    """
+    import warnings
+
+    warnings.filterwarnings("ignore", message="coroutine .* was never awaited", category=RuntimeWarning)
 
 
 async def _interruptible(command: Coroutine[Any, Any, T]) -> T:
@@ -80,6 +91,7 @@ def whole_program() -> Iterator[None]:
             for stream in (sys.stdout, sys.stderr):
                 stream.flush()
     except KeyboardInterrupt:
+        _leave_unawaited()
         raise SystemExit(EXIT_INTERRUPTED) from None
     except BrokenPipeError:
         _discard()
