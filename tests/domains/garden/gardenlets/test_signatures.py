@@ -85,6 +85,7 @@ async def test_a_chart_that_the_operators_key_has_signed_is_deployed(
     async with world.operating(keys=keys):
         await world.condition("one", "SeedRegistered", "Progressing", reason="WaitingForRegistration")
     assert await world.get(world.seeds["one"], DEPLOYMENTS, "gardenlet", "garden") is not None
+    assert await world.get(world.seeds["one"], DEPLOYMENTS, "gardenlet", "garden") is not None
 
 
 @pytest.mark.parametrize(
@@ -114,9 +115,11 @@ async def test_a_chart_may_be_signed_later(world: GardenWorld, tmp_path: Path) -
     await world.add_gardenlet("one")
     async with world.operating(keys=(key_file(tmp_path, "ecdsa"),)):
         await world.condition("one", "SeedRegistered", "False", text="has no signature")
+        assert await world.get(world.seeds["one"], DEPLOYMENTS, "gardenlet", "garden") is None
         await sign(world, "ecdsa")
         await world.management.patch(GARDENLETS, "one", {"metadata": {"annotations": {"again": "1"}}}, "garden")
         await world.condition("one", "SeedRegistered", "Progressing", reason="WaitingForRegistration")
+    assert await world.get(world.seeds["one"], DEPLOYMENTS, "gardenlet", "garden") is not None
 
 
 async def test_a_signature_of_one_chart_is_none_of_the_next(world: GardenWorld, tmp_path: Path) -> None:
@@ -124,9 +127,11 @@ async def test_a_signature_of_one_chart_is_none_of_the_next(world: GardenWorld, 
     await world.add_gardenlet("one", version=NEW)
     async with world.operating(keys=(key_file(tmp_path, "ecdsa"),)):
         await world.condition("one", "SeedRegistered", "False", text="has no signature")
+        assert await world.get(world.seeds["one"], DEPLOYMENTS, "gardenlet", "garden") is None
         await sign(world, "ecdsa", version=NEW)
         await world.management.patch(GARDENLETS, "one", {"metadata": {"annotations": {"again": "1"}}}, "garden")
         await world.condition("one", "SeedRegistered", "Progressing", reason="WaitingForRegistration")
+    assert await world.get(world.seeds["one"], DEPLOYMENTS, "gardenlet", "garden") is not None
 
 
 async def test_a_key_that_cannot_be_read_stops_the_deployment(world: GardenWorld, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import orjson
 import pytest
 from tests.domains.stacks.addons.releases import config_map
 from tests.domains.stacks.addons.world import CONFIG_MAPS, HOME, AddonWorld, addon_world
+from tests.waiting import until
 
 from hortus.domains import free_port
 from hortus.domains.stacks.capi import CLUSTERS
@@ -105,9 +105,7 @@ async def here(server: TestServer, tmp_path: Path) -> AsyncIterator[HookWorld]:
                 await wait_for(client, EXTENSION_CONFIGS, "hooks")
                 pair = read_pair(secret)
                 assert pair is not None
-                async with asyncio.timeout(60):
-                    while not made.port:
-                        await asyncio.sleep(0)
+                await until(lambda: made.port)
                 yield HookWorld(addons, made, pair.bundle)
 
 

@@ -208,7 +208,7 @@ class World:
             await until(lambda: not self._is_working())
             quiet = quiet + 1 if seen == len(self.requests.answers) else 0
             seen = len(self.requests.answers)
-            # Writes come back by watches, and lead to the next reconcile.
+            # Writes come back by watches, and lead to the next reconcile: real sockets, which no clock shows.
             await asyncio.sleep(0.03)
 
     def _is_working(self) -> bool:

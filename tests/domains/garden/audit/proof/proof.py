@@ -158,7 +158,7 @@ class ProofRun:
             end = self._next = min(first + self._each, self._count)
             body = event_list(first, end)
             while not await self._acknowledged(session, url, body):
-                await asyncio.sleep(_PAUSE)
+                await asyncio.sleep(_PAUSE)  # a receiver that was killed is down for a while
             self.acknowledged += end - first
             self.bytes += len(body)
 
@@ -174,12 +174,12 @@ class ProofRun:
         for number in range(kills):
             due = self._count * (number + self._random.random()) / (kills + 1)
             while self.acknowledged < due:
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0.01)  # the senders, on this loop, make the progress
             name = ("receiver", "sink", "both")[number % 3]
             victims = {"receiver": [self._receiver], "sink": [self._sink], "both": [self._receiver, self._sink]}[name]
             for victim in victims:
                 victim.kill()
-            await asyncio.sleep(self._random.random() * 0.5)
+            await asyncio.sleep(self._random.random() * 0.5)  # the outage itself: events arrive meanwhile
             for victim in victims:
                 victim.start()
             killed[name] += 1
@@ -193,4 +193,4 @@ class ProofRun:
                 last, since = missing, time.monotonic()
             if time.monotonic() - since > 120:
                 return
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1)  # another process writes the counts to a file

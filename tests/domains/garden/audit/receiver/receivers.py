@@ -65,6 +65,7 @@ async def passing(clock: FakeClock, done: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE):
         while not done():
             await clock.advance(60.0)
+            # Sockets and threads of the receiver, which no clock moves, get their turn.
             await asyncio.sleep(0.01)
 
 
