@@ -14,6 +14,7 @@ from hortus.engine.cache import Cache, Transform
 from hortus.engine.reflector import UNSERVED_RETRY, ListerWatcher, Reflector, Selection
 from hortus.engine.scope import start_shared
 from hortus.kube.clock import Clock
+from hortus.kube.errors import NotServed
 from hortus.kube.objects import Resource
 
 
@@ -26,6 +27,7 @@ class Caches:
         self._random = random or Random()  # noqa: S311 - jitter, not secrecy
         self._caches: dict[tuple[Selection, Transform | None], Cache] = {}
         self._reflectors: dict[str, Reflector] = {}
+        self._optional: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self._started = False
 
@@ -80,14 +82,21 @@ class Caches:
         for cache in list(self._caches.values()):
             await cache.synced()
 
+    def allow_unserved(self, cache: Cache) -> None:
+        """Do not wait for this cache where the server does not serve its kind, which the log reports as an error."""
+        self._optional.add(cache.name)
+
     @property
     def waiting_for(self) -> list[str]:
         """The caches whose first list is not complete, with the problem where there is one."""
         return [
             f"{cache.name}: {self._reflectors[cache.name].problem or 'listing'}"
             for cache in self._caches.values()
-            if not cache.has_synced
+            if not cache.has_synced and not self._is_left_out(cache)
         ]
+
+    def _is_left_out(self, cache: Cache) -> bool:
+        return cache.name in self._optional and isinstance(self._reflectors[cache.name].problem, NotServed)
 
     def problems(self) -> Iterator[tuple[Cache, Exception | None]]:
         """Every cache, with why it, or what it holds of an object, is not being kept current now."""

@@ -32,7 +32,7 @@ from hortus.engine.rivals import RivalLeases
 from hortus.engine.runnables import Election, Leadership, PartEnded, Runnable, Runnables, on_one_replica
 from hortus.engine.shards import Shards
 from hortus.engine.shards.records import LEASES
-from hortus.engine.sources import Source
+from hortus.engine.sources import Source, Watch
 from hortus.engine.tracing import TracedReconciler, Tracing
 from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.objects import ObjectKey, Resource
@@ -98,6 +98,10 @@ class Manager:
         self._grace = grace
         self.tracing = tracing
         self._controllers: list[Controller] = []
+        self._optional: list[Controller] = []
+        """Those whose start nothing waits for."""
+        self._starting: list[asyncio.Task[None]] = []
+        """The starts of these that are not complete."""
         self._servers: list[Server] = [] if tracing is None else [tracing]
         self._closers: list[Callable[[], Awaitable[object]]] = []
         self._stopping = asyncio.Event()
@@ -137,8 +141,13 @@ class Manager:
         resync: float | None = None,
         flows: Flows[ObjectKey] | None = None,
         assignment: Assignment[Any] | None = None,
+        optional: bool = False,
     ) -> Controller:
-        """Add a controller; see `Controller` for the options. Its name is the label of its metrics."""
+        """Add a controller; see `Controller` for the options. Its name is the label of its metrics.
+
+        One that is `optional` watches kinds that not every cluster has. The start of the others does not wait for it,
+        and this process is ready without it; it begins when its kinds are there.
+        """
         made = Controller(
             name,
             reconciler if self.tracing is None else TracedReconciler(self.tracing, name, reconciler),
@@ -160,6 +169,11 @@ class Manager:
         if self._excluding is not None:
             self._excluding.on_gain(made.take_over)
         self._controllers.append(made)
+        if optional:
+            self._optional.append(made)
+            for source in sources:
+                if isinstance(source, Watch):
+                    self.caches.allow_unserved(source.cache)
         return made
 
     def add(self, name: str, run: Runnable, *, leader_only: bool = True) -> None:
@@ -326,7 +340,9 @@ class Manager:
             hold = rivals.hold() if self.shards is None else on_one_replica(self.shards, name, rivals.hold)
             self._undo.push_async_callback(self._end_holding, rivals, self._runnables.follow(name, hold))
         self._undo.push_async_callback(self._stop_work)
-        await asyncio.gather(*(controller.start() for controller in self._controllers))
+        self._starting = [asyncio.create_task(one.start(), name=f"start {one.name}") for one in self._optional]
+        awaited = [controller for controller in self._controllers if controller not in self._optional]
+        await asyncio.gather(*(controller.start() for controller in awaited))
         self._runnables.start(leader_only=True)
         self._has_started.set()
         _log.info("started", controllers=[controller.name for controller in self._controllers])
@@ -337,7 +353,7 @@ class Manager:
         try:
             while True:
                 workers = [task for controller in self._controllers for task in controller.tasks]
-                waited = {stop, *self._runnables.tasks, *workers} | (
+                waited = {stop, *self._runnables.tasks, *workers, *self._starting} | (
                     {starter} if starter and not starter.done() else set()
                 )
                 done, _ = await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
@@ -345,7 +361,9 @@ class Manager:
                     return
                 for task in done:
                     task.result()
-                    if task is not starter:
+                    if task in self._starting:
+                        self._starting = [one for one in self._starting if one is not task]
+                    elif task is not starter:
                         raise PartEnded(f"{task.get_name()} ended by itself")
         finally:
             stop.cancel()
@@ -359,6 +377,9 @@ class Manager:
     async def _stop_work(self) -> None:
         """End all that must not run any more when another process begins."""
         grace = self._grace if self._leadership.held else 0.0
+        for task in self._starting:
+            task.cancel()
+        await asyncio.gather(*self._starting, return_exceptions=True)
         await asyncio.gather(
             self._runnables.stop_led(), *(controller.stop(grace=grace) for controller in self._controllers)
         )

@@ -33,7 +33,10 @@ def add_openstack(
     namespace: str = "",
     open_service: OpenService | None = None,
 ) -> None:
-    """Add both controllers; `open_service` stands for the image services of clouds."""
+    """Add both controllers; `open_service` stands for the image services of clouds.
+
+    They are optional: a management cluster whose stacks are for other providers may lack their CRDs.
+    """
     limits = CloudLimits(local=settings.allows_local)
     services = ImageServices(open_service or opening(limits, manager.clock))
     manager.on_stop(services.close)
@@ -54,6 +57,7 @@ def add_openstack(
         sources=[Watch(secrets, to=images_of_secret), Watch(releases.cache.raw, to=_none), *sources_of(images)],
         workers=settings.image_workers,
         resync=resync,
+        optional=True,
     )
     manager.controller(
         RELEASES,
@@ -61,6 +65,7 @@ def add_openstack(
         sources=[Watch(images.cache.raw, to=releases_of_image), *sources_of(releases)],
         workers=settings.release_workers,
         resync=resync,
+        optional=True,
     )
 
 
