@@ -126,9 +126,14 @@ class OutputHistory:
         if verdict.status != "False" and self.pods and self.looks <= LOOKS:
             # After a restart there is nothing yet to say that it has ended.
             verdict = next((one for one in former if one.type == DELIVERED and one.status == "False"), verdict)
-        if verdict.status != "False":
-            return [verdict]
-        return [verdict, TopicCondition(EXTENSIONS_READY, "False", verdict.reason, verdict.message)]
+        return _with_health([verdict])
+
+
+def _with_health(found: list[TopicCondition]) -> list[TopicCondition]:
+    """The conditions, and for each that is False the health."""
+    return found + [
+        TopicCondition(EXTENSIONS_READY, "False", one.reason, one.message) for one in found if one.status == "False"
+    ]
 
 
 def _row(row: int, before: OutputCounts, now: OutputCounts) -> int:
@@ -177,9 +182,11 @@ class OutputLooks:
         self._histories: dict[ObjectKey, OutputHistory] = {}
 
     def conditions(self, key: ObjectKey, former: Sequence[TopicCondition]) -> list[TopicCondition]:
-        """The conditions of an Extension beyond the health of its objects; none before the first look."""
+        """The conditions of an Extension beyond the health of its objects; the former before the first look."""
         history = self._histories.get(key)
-        return [] if history is None else history.conditions(former)
+        if history is None:
+            return _with_health([one for one in former if one.type == DELIVERED])
+        return history.conditions(former)
 
     def shed(self, holds: Callable[[ObjectKey], bool]) -> None:
         """Forget the Extensions of other replicas."""
