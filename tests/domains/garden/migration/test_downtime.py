@@ -43,6 +43,7 @@ async def _migrated(plane: RealPlane) -> dict[str, float]:
     target.start(f"{target.name}={target.outside_url}", state="existing", more=("--force-new-cluster",))
     await until(plane.has_leader)
     over("Deploying main and events etcd")
+    plane.destination.copy_keys(plane.source)
     plane.destination.start_servers()
     await until(lambda: plane.destination.state == ServerState.READY)
     over("Deploying Kubernetes API server")
