@@ -10,20 +10,23 @@ from pathlib import Path
 import msgspec
 import pytest
 from aiohttp import web
+from tests.waiting import until
 
 from hortus.kube import errors, tls
 from hortus.kube.access import Access, Credentials
 from hortus.kube.client import Client
 from hortus.kube.connection import Connection
 from hortus.kube.dialing import Dialing
-from hortus.kube.objects import Object
+from hortus.kube.objects import Object, Resource
 from hortus.kube.secret import Secret
 from hortus.kube.tls import Contexts
+from hortus.kube.transport import ConnectionSettings
 
 from .certificates import Pair, issue, server_context
 from .scripted import Script, json, serving
 
 VERSION: Object = {"major": "1"}
+CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +105,39 @@ async def test_a_client_certificate_in_files_is_taken_again_when_it_changes(
             assert await client.get_raw("/version") == {"subject": "first"}
             clock.time += 61
             assert await client.get_raw("/version") == {"subject": "second"}
+
+
+@pytest.mark.parametrize("secure", [True, False])
+async def test_a_watch_of_a_former_credential_ends_so_that_its_reader_takes_the_new_one(
+    tmp_path: Path, ca: Pair, server: Pair, secure: bool
+) -> None:
+    """A watch that neither ends nor brings anything would keep a cache as it was for ever."""
+
+    async def silent(request: web.Request) -> web.StreamResponse:
+        stream = web.StreamResponse()
+        await stream.prepare(request)
+        asked.append(request.headers["Authorization"])
+        await asyncio.Event().wait()
+        return stream
+
+    def of(token: str) -> Access:
+        return msgspec.structs.replace(access, ca=ca.pem, credentials=Credentials(token=Secret(token)))
+
+    asked: list[str] = []
+    quick = ConnectionSettings(timeout=0.2)
+    async with serving(silent, ssl=server_context(tmp_path, server) if secure else None) as access:
+        client = Client(of("former"), settings=quick)
+        reading = asyncio.ensure_future(anext(client.watch(CONFIGMAPS, resource_version="1")))
+        await until(lambda: asked == ["Bearer former"])
+        client.become(of("newer"))
+        again = asyncio.ensure_future(anext(client.watch(CONFIGMAPS, resource_version="1")))
+        with pytest.raises(errors.ConnectionFailed):
+            await reading
+        assert asked == ["Bearer former", "Bearer newer"]
+        assert not again.done()
+        again.cancel()
+        await asyncio.gather(again, return_exceptions=True)
+        await client.close()
 
 
 async def test_closing_drops_sessions_of_former_certificates_too(tmp_path: Path, ca: Pair, server: Pair) -> None:

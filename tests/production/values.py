@@ -100,8 +100,8 @@ def has(text: str) -> Callable[[Any], bool]:
 
 
 def _oidc(name: str, value: Any, expected: Callable[[Any], bool]) -> Change:
-    """A value of the dashboard's provider, as an argument."""
-    provider = (("dashboard.oidc.issuerUrl", "https://provider.example.org"), ("dashboard.oidc.clientId", "hortus"))
+    """A value of the dashboard's provider, as an argument. The others are what their own changes make them."""
+    provider = (("dashboard.oidc.issuerUrl", "https://idp.example.org"), ("dashboard.oidc.clientId", "fleet"))
     needs = (*_SHOWN, *(one for one in provider if one[0] != f"dashboard.oidc.{name}"))
     return Change(f"dashboard.oidc.{name}", value, _DASHBOARD, (*BOX, "args"), expected, needs=needs)
 

@@ -12,7 +12,9 @@ import asyncio
 import math
 from typing import Final
 
+from aiohttp.client_exceptions import ClientPayloadError
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.streams import StreamReader
 
 from hortus.kube.transport import Absorb
 
@@ -56,6 +58,18 @@ class StreamHandler(ResponseHandler):
             self.awaited, self._between = False, data.endswith(_CHUNK_END)
         super().data_received(data)
 
+    # A session that closes its connections forgets who reads from them: a watch would wait for ever.
+
+    def close(self) -> None:
+        unfinished = self._payload
+        super().close()
+        _end(unfinished)
+
+    def abort(self) -> None:
+        unfinished = self._payload
+        super().abort()
+        _end(unfinished)
+
     # aiohttp sets its timer for a silent server again at each piece; here it is, at its end, set for what is left. The
     # timers of many streams end together, since each wake of the loop costs more than what one of them does.
 
@@ -73,3 +87,8 @@ class StreamHandler(ResponseHandler):
             self._read_timeout_handle = self._loop.call_at(end, self._on_read_timeout)
         else:
             super()._on_read_timeout()
+
+
+def _end(body: StreamReader | None) -> None:
+    if body is not None and not body.is_eof():
+        body.set_exception(ClientPayloadError("the connection was closed"))
