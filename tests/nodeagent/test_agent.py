@@ -111,6 +111,24 @@ async def test_a_held_node_begins_no_configuration_until_it_is_released(machine:
     assert machine.world.units.restarts == [KUBELET]
 
 
+async def test_a_hold_with_an_exception_lets_that_configuration_begin_and_no_other(machine: Machine) -> None:
+    pool, name = machine.pool, "node-agent.hortus.dev/hold"
+
+    async def hold(text: str) -> None:
+        await pool.client.patch(NODES, "node-1", {"metadata": {"annotations": {name: text}}})
+
+    applied = (await pool.node("node-1"))["metadata"]["annotations"]["checksum/cloud-config-data"]
+    before = machine.world.tree()
+    await hold(f"except={applied}")
+    await until(lambda: machine.sees_annotation(name))
+    checksum = await pool.publish(osc("2"))
+    await pool.reported("ConfigurationHeld")
+    assert (machine.world.tree(), machine.world.units.restarts) == (before, [])
+    await hold(f"except={checksum}")
+    await machine.applied(checksum)
+    assert machine.world.units.restarts == [KUBELET]
+
+
 @pytest.mark.parametrize("content", ["", "kind: Secret\n", "{"])
 async def test_a_secret_that_shrinks_leaves_the_node_as_it_is(content: str, machine: Machine) -> None:
     before, pool = machine.world.tree(), machine.pool

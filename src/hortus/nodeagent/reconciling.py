@@ -45,7 +45,9 @@ SECRET_CHECKSUM = "checksum/data-script"  # noqa: S105 - an annotation
 NODE_CHECKSUM = "checksum/cloud-config-data"
 DELAY = "node-agent.gardener.cloud/reconciliation-delay"
 HOLD = "node-agent.hortus.dev/hold"
-"""An annotation of the Node: while it has a text, no configuration is begun."""
+"""An annotation of the Node: while it has a text, no configuration is begun, but for the one that the text excepts."""
+EXCEPT = "except="
+"""The beginning of such a text; the checksum of a configuration that may be begun follows."""
 VERSION_LABEL = "worker.gardener.cloud/kubernetes-version"
 WORKER, CONTROL_PLANE = "node-role.kubernetes.io/worker", "node-role.kubernetes.io/control-plane"
 ZONE_LABEL = "topology.kubernetes.io/zone"
@@ -161,7 +163,7 @@ class OscController:
         reported = node is not None and node.metadata.annotations.get(NODE_CHECKSUM) == _checksum(secret)
         if reported and self._memory.is_at_rest:
             return await self._at_rest(secret)
-        if node is not None and node.metadata.annotations.get(HOLD) and not self._memory.has_begun(text):
+        if node is not None and is_held(node, _checksum(secret)) and not self._memory.has_begun(text):
             return self._held(node)
         if checksum_of(text) in self._memory.rejected():
             return await self._roll_back(checksum_of(text))
@@ -323,6 +325,11 @@ class OscController:
         await NodeApplier(self._node, self._memory, osc, await repair_of(self._node, osc, drift, checksum)).run()
         self._memory.forget_changes()
         self._view.event("DriftRepaired", f"put back {len(drift.paths)} files")
+
+
+def is_held(node: SeenNode, checksum: str) -> bool:
+    """True for a Node on which the configuration of this checksum must not be begun."""
+    return node.metadata.annotations.get(HOLD, "") not in ("", f"{EXCEPT}{checksum}")
 
 
 def is_ready(node: SeenNode) -> bool:
