@@ -6,11 +6,11 @@ CD, MultiKueue and schedulers read it.
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 from msgspec import Meta
 
-from hortus.kube.objects import Object, Resource
+from hortus.kube.objects import Object, Resource, shaped
 from hortus.schema import (
     AGE,
     Column,
@@ -218,3 +218,37 @@ MANAGER: Final = "hortus"
 """The name of this manager, in profiles that it writes."""
 
 CLUSTER_PROFILES: Final = Resource(GROUP, VERSION, "clusterprofiles", "ClusterProfile")
+
+
+class KubeconfigPlace(NamedTuple):
+    """The place of a kubeconfig: a key of a Secret on the management cluster."""
+
+    namespace: str
+    name: str
+    key: str
+
+
+class _Secret(Fields, frozen=True):
+    namespace: str = ""
+    name: str = ""
+    key: str = ""
+
+
+class _PluginSettings(Fields, frozen=True):
+    secret: _Secret = _Secret()
+
+
+def secret_of(profile: ClusterProfile) -> KubeconfigPlace | None:
+    """The place of a cluster's kubeconfig, by its access provider of ours; None where it has none."""
+    for provider in profile.status.access_providers:
+        if provider.name != PROVIDER or provider.cluster is None:
+            continue
+        for one in provider.cluster.extensions:
+            found = shaped(one.extension, _PluginSettings)
+            if one.name == PLUGIN_EXTENSION and found is not None and found.secret.name:
+                return KubeconfigPlace(found.secret.namespace, found.secret.name, found.secret.key)
+    return None
+
+
+def is_hibernated(profile: ClusterProfile) -> bool:
+    return any(one.name == Property.HIBERNATED and one.value == "true" for one in profile.status.properties)

@@ -8,7 +8,7 @@ from typing import Final
 from hortus.domains.agents.fleet.changes import AGENT_CHANGE
 from hortus.domains.agents.fleet.configurations import AgentConfigurationController
 from hortus.domains.agents.fleet.known import CONFIGURATION_INDEX, KnownPlacements
-from hortus.domains.agents.fleet.members import AgentMembers, is_hibernated, place_of
+from hortus.domains.agents.fleet.members import AgentMembers, place_of
 from hortus.domains.agents.fleet.metrics import AgentFleetMetrics
 from hortus.domains.agents.fleet.placements import AgentPlacementController
 from hortus.domains.agents.fleet.removal import PlacementRemoval
@@ -16,7 +16,7 @@ from hortus.domains.agents.fleet.rendering import cluster_values
 from hortus.domains.agents.operating.pages import StatusPages
 from hortus.domains.agents.settings import FleetSettings
 from hortus.domains.agents.types import AgentConfiguration, AgentPlacement
-from hortus.domains.inventory.types import CLUSTER_PROFILES, ClusterProfile
+from hortus.domains.inventory.types import CLUSTER_PROFILES, ClusterProfile, is_hibernated
 from hortus.engine import (
     Backoff,
     Cache,

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-import msgspec
-
 from hortus.domains.agents.builders.metadata import MANAGED_BY_LABEL, MANAGER
 from hortus.domains.agents.fleet.workloads import (
     DAEMON_SETS,
@@ -23,15 +21,14 @@ from hortus.domains.agents.fleet.workloads import (
     workloads_of,
 )
 from hortus.domains.agents.names import CERTIFICATES
-from hortus.domains.inventory.types import PLUGIN_EXTENSION, PROVIDER, ClusterProfile, Property
+from hortus.domains.inventory.types import ClusterProfile, secret_of
 from hortus.engine import Cache, Selection, metadata_of, without_managed_fields
 from hortus.engine.applysets import PART_OF, ApplySet, ClusterClient, KnownKinds, Parent, Policy, ServerLive
 from hortus.engine.remote import KubeconfigRef, RemotePool, RemoteWatch
 from hortus.engine.sources import Source
 from hortus.kube import Client
 from hortus.kube.clock import Clock
-from hortus.kube.objects import Object, ObjectKey, Resource, key_of, shaped
-from hortus.schema import Fields
+from hortus.kube.objects import Object, ObjectKey, Resource, key_of
 
 NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 _RBAC: Final = "rbac.authorization.k8s.io"
@@ -53,16 +50,6 @@ KINDS: Final = (
 _BY_OPTION: Final = (Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"), CERTIFICATES)
 """The kinds of objects that are made for options alone."""
 _SELECTOR: Final = f"{MANAGED_BY_LABEL}={MANAGER}"
-
-
-class _Secret(Fields, frozen=True):
-    namespace: str = ""
-    name: str = ""
-    key: str = ""
-
-
-class _PluginSettings(Fields, frozen=True):
-    secret: _Secret = _Secret()
 
 
 class NotedClient:
@@ -92,19 +79,9 @@ class NotedClient:
 
 
 def place_of(profile: ClusterProfile) -> KubeconfigRef | None:
-    """The place of a cluster's kubeconfig, by its access provider of ours; None where it has none."""
-    for provider in profile.status.access_providers:
-        if provider.name != PROVIDER or provider.cluster is None:
-            continue
-        for one in provider.cluster.extensions:
-            found = shaped(one.extension, _PluginSettings)
-            if one.name == PLUGIN_EXTENSION and found is not None and found.secret.name:
-                return KubeconfigRef(*msgspec.structs.astuple(found.secret))
-    return None
-
-
-def is_hibernated(profile: ClusterProfile) -> bool:
-    return any(one.name == Property.HIBERNATED and one.value == "true" for one in profile.status.properties)
+    """The place of a cluster's kubeconfig; None where it has none."""
+    secret = secret_of(profile)
+    return None if secret is None else KubeconfigRef(*secret)
 
 
 class _Watched:

@@ -25,7 +25,7 @@ from hortus.domains.agents.discovery.optional import with_options
 from hortus.domains.agents.fleet.changes import AGENT_CHANGE, proposal
 from hortus.domains.agents.fleet.context import FINALIZER, PlacementContext, PlacementInventory, identity_of
 from hortus.domains.agents.fleet.distribution import decoded, read_secrets
-from hortus.domains.agents.fleet.members import AgentMembers, NotedClient, is_hibernated, place_of
+from hortus.domains.agents.fleet.members import AgentMembers, NotedClient, place_of
 from hortus.domains.agents.fleet.reasons import FAILURES
 from hortus.domains.agents.fleet.reasons import PlacementReason as Reason
 from hortus.domains.agents.fleet.removal import PlacementRemoval
@@ -34,7 +34,7 @@ from hortus.domains.agents.fleet.workloads import DAEMON_SETS, AgentWorkloads, G
 from hortus.domains.agents.names import AGENTS_REPORT
 from hortus.domains.agents.operating.pages import AgentPods, StatusPages, selectors_of
 from hortus.domains.agents.types import INSTANA_AGENTS, AgentConfiguration, AgentPlacement
-from hortus.domains.inventory.types import ClusterProfile
+from hortus.domains.inventory.types import ClusterProfile, is_hibernated
 from hortus.engine import Actor, KindController, Result, StepError, Steps, TypedCache, Wiring
 from hortus.engine.applysets import ObjectAction
 from hortus.engine.backoff import spread
