@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from tests.cli.plan.members import (
     AGENT,
+    DAEMON_SETS,
     GARDEN,
     SECRETS,
     LiveFleet,
@@ -18,13 +22,16 @@ from tests.cli.plan.members import (
 )
 
 from hortus.apiserver.clusters import certificate_kubeconfig
-from hortus.domains.agents.types import AGENT_CONFIGURATIONS
+from hortus.domains.agents.types import AGENT_CONFIGURATIONS, AGENT_PLACEMENTS
+from hortus.kube.errors import Conflict, NotFound
 from hortus.kube.objects import Object
 from hortus.simulation.fork import Fork
 from hortus.simulation.plan.model import FleetPlan
 from hortus.testing.apiserver import TestServer, started_apiserver
 
 ONE, TWO, AWAY = "one", "two", "away"
+_UNDOING = 3600.0
+"""Seconds for which somebody undoes the work of a controller."""
 
 
 @pytest.fixture(scope="module")
@@ -133,3 +140,58 @@ async def test_kinds_of_a_member_that_may_not_be_listed_are_unknown_and_the_othe
     assert _made(plan, "DaemonSet") == {ONE: {f"Created {AGENT}"}}
     assert {one.where for one in plan.unknown} == {TWO}
     assert any("namespaces" in one.kinds for one in plan.unknown)
+
+
+async def test_controllers_wait_for_a_kind_whose_crd_is_missing_and_the_plan_ends(
+    server: TestServer, tmp_path: Path, kubeconfigs: dict[str, Object]
+) -> None:
+    with started_apiserver() as management:
+        async with live_fleet(management, server, tmp_path, kubeconfigs, without=[AGENT_PLACEMENTS]) as fleet:
+            plan = await fleet.plan(applying(agents()))
+    assert (plan.ended, _made(plan, "DaemonSet")) == ("Rest", {})
+    assert [one.kind for one in plan.shared] == ["AgentConfiguration"]
+
+
+async def test_objects_that_change_meanwhile_are_planned_as_they_were_read(fleet: LiveFleet) -> None:
+    async def delete_members() -> None:
+        for name in (ONE, TWO):
+            await fleet.delete(SECRETS, name)
+
+    async def change(fork: Fork) -> None:
+        # The loop of the fork has no network but the fork.
+        thread = Thread(target=asyncio.run, args=(delete_members(),))
+        thread.start()
+        thread.join()
+        await applying(agents())(fork)
+
+    plan = await fleet.plan(change)
+    assert _made(plan, "DaemonSet") == {ONE: {f"Created {AGENT}"}, TWO: {f"Created {AGENT}"}}
+    assert plan.unknown == ()
+
+
+async def test_a_change_that_never_rests_ends_with_the_loop_and_both_writers(
+    server: TestServer, fleet: LiveFleet
+) -> None:
+    undoing: list[asyncio.Task[None]] = []
+
+    async def change(fork: Fork) -> None:
+        await applying(agents(labels={"team": "a"}))(fork)
+        cluster, end = fork.names.of(server.cluster_url(ONE)), fork.clock.monotonic() + _UNDOING
+        undoing.append(asyncio.create_task(_undo(fork, cluster, end)))
+
+    plan = await fleet.plan(change)
+    (loop,) = [one for one in plan.ongoing if one.how == "loop" and one.kind == "DaemonSet"]
+    assert (loop.where, loop.name) == (ONE, f"{AGENT}/{AGENT}")
+    assert {"instana-agent-operator", "somebody"} <= {*loop.managers}
+    assert "spec.template.metadata.labels.team" in [field.path for field in loop.fields]
+    assert (plan.ended, plan.exit_code) == ("Rest", 1)
+    assert plan.seconds < 0.5 * _UNDOING, "the loop counts as rest before it ends"
+
+
+async def _undo(fork: Fork, cluster: str, end: float) -> None:
+    """Sets a label of the DaemonSet of one member to another value, again and again."""
+    patch = {"spec": {"template": {"metadata": {"labels": {"team": "b"}}}}}
+    while fork.clock.monotonic() < end:
+        await fork.clock.sleep(240.0)
+        with suppress(NotFound, Conflict):
+            await fork.server.local(cluster, manager="somebody").patch(DAEMON_SETS, AGENT, patch, AGENT)

@@ -21,6 +21,7 @@ from hortus.cli.plan.stacks import own_releases, without_clouds
 from hortus.cli.plan.world import DURATIONS, simulated
 from hortus.cli.program import program
 from hortus.domains import all_domains
+from hortus.engine import Manager
 from hortus.engine.hosting import HostWorld
 from hortus.engine.process import GC_THRESHOLDS
 from hortus.engine.rollouts.types import ROLLOUTS, Rollout, RolloutPhase
@@ -155,12 +156,18 @@ class _Controllers:
         self._running = AsyncExitStack()
 
     async def start(self) -> None:
-        """Raises FlagError."""
+        """Returns at once: controllers wait for a kind whose CRD is missing, as in a cluster. Raises FlagError."""
         manager = await self._running.enter_async_context(program(self._values, grace=0.0, world=self._world))
-        await self._running.enter_async_context(manager.running())
+        self._running.push_async_callback(_ended, manager, asyncio.create_task(manager.run(), name="controllers"))
 
     async def stop(self) -> None:
+        """Raises what made a part of the controllers fail."""
         await self._running.aclose()
+
+
+async def _ended(manager: Manager, work: asyncio.Task[None]) -> None:
+    manager.stop()
+    await work
 
 
 class _Pace:

@@ -26,6 +26,10 @@ _REPEATS: Final = 2
 _WHILE: Final = 300.0
 """Seconds; operations report their progress more often, and are over some time."""
 _TIME: Final = re.compile(rb'"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"')
+_COUNTER: Final = re.compile(
+    rb'"(observedGeneration|deprecated\.daemonset\.template\.generation|deployment\.kubernetes\.io/revision)":"?\d+"?'
+)
+"""Grows with each write of the spec, also with one that brings an old spec back."""
 _CLUSTERS: Final = "_"
 """Begins the names of buckets that belong to the server itself."""
 
@@ -38,9 +42,9 @@ class Loop(NamedTuple):
     name: str
     writes: int
     managers: tuple[str, ...]
-    """The field managers that write it."""
+    """The field managers that write it. One that only removes fields is none."""
     differences: tuple[FieldDifference, ...]
-    """The last step of the circle."""
+    """The last change of each field that goes back and forth."""
 
 
 class Recurring(NamedTuple):
@@ -55,7 +59,19 @@ class Recurring(NamedTuple):
 
 
 class _Track:
-    __slots__ = ("at", "fields", "last", "period", "previous", "repeats", "returns", "seen", "writes")
+    __slots__ = (
+        "at",
+        "circle",
+        "fields",
+        "last",
+        "managers",
+        "period",
+        "previous",
+        "repeats",
+        "returns",
+        "seen",
+        "writes",
+    )
 
     def __init__(self) -> None:
         self.seen: dict[bytes, int] = {}
@@ -68,6 +84,10 @@ class _Track:
         self.repeats = 0
         """Times in a row that the same fields were written, after a while."""
         self.previous: tuple[bytes | None, bytes] = (None, b"")
+        self.circle: dict[str, FieldDifference] = {}
+        """By path, the last change of each field by a step that brought an old state back."""
+        self.managers: set[str] = set()
+        """The field managers of the object before and after such steps."""
 
 
 class Activity:
@@ -135,11 +155,9 @@ class Activity:
         track.last = digest
         track.writes += 1
         track.previous = (change.previous, change.value or b"")
-        if digest in track.seen:
-            track.returns += 1
-        track.seen[digest] = track.seen.get(digest, 0) + 1
         now = self._fork.clock.monotonic()
-        self._compare(track, now)
+        self._compare(track, now, returned=digest in track.seen)
+        track.seen[digest] = track.seen.get(digest, 0) + 1
         if track.returns >= _ROUNDS or track.repeats >= _REPEATS:
             return
         self.last, self.latest = now, key
@@ -147,27 +165,29 @@ class Activity:
         first, _ = self.spans.get(key, (now, now))
         self.spans[key] = (first, now)
 
-    def _compare(self, track: _Track, now: float) -> None:
-        """Notes whether the same fields are written as before, a while later."""
-        before, after = track.previous
-        fields = frozenset(found.path for found in differences(_decoded(before), _decoded(after)))
+    def _compare(self, track: _Track, now: float, *, returned: bool) -> None:
+        """Notes whether the same fields are written as before, a while later, or an old state was brought back."""
+        before, after = (_decoded(one) for one in track.previous)
+        found = {one.path: one for one in differences(before, after)}
+        fields = frozenset(found)
+        if returned:
+            track.returns += 1
+            track.circle |= found
+            track.managers |= _managers(before) | _managers(after)
         track.period, track.at = now - track.at, now
         repeated = fields == track.fields and track.period >= _WHILE
         track.repeats, track.fields = track.repeats + 1 if repeated else 0, fields
 
     def _loop(self, key: StoreKey, track: _Track) -> Loop:
-        before, after = track.previous
-        old, new = _decoded(before), _decoded(after)
-        managers = {
-            str(entry.get("manager"))
-            for obj in (old, new)
-            for entry in (obj.get("metadata") or {}).get("managedFields") or ()
-        }
+        old, new = (_decoded(one) for one in track.previous)
         cluster, _, suffix = key.bucket.partition("/")
         kind = str(new.get("kind") or old.get("kind") or suffix)
-        return Loop(
-            cluster, kind, key.name.lstrip("/"), track.writes, tuple(sorted(managers)), tuple(differences(old, new))
-        )
+        managers, fields = tuple(sorted(track.managers)), tuple(track.circle[path] for path in sorted(track.circle))
+        return Loop(cluster, kind, key.name.lstrip("/"), track.writes, managers, fields)
+
+
+def _managers(obj: Mapping[str, Any]) -> set[str]:
+    return {str(entry.get("manager")) for entry in (obj.get("metadata") or {}).get("managedFields") or ()}
 
 
 def _decoded(value: bytes | None) -> Mapping[str, Any]:
@@ -176,11 +196,12 @@ def _decoded(value: bytes | None) -> Mapping[str, Any]:
 
 
 def _digest(value: bytes | None) -> bytes:
-    """A digest of what an object says, without times and the bookkeeping of the server."""
+    """A digest of what an object says, without times, counters and the bookkeeping of the server."""
     if not value:
         return b"gone"
     obj = orjson.loads(value)
     metadata = obj["metadata"]
     for field in ("resourceVersion", "managedFields", "generation"):
         metadata.pop(field, None)
-    return hashlib.blake2b(_TIME.sub(b'"time"', orjson.dumps(obj)), digest_size=12).digest()
+    text = _COUNTER.sub(b'"counter":0', _TIME.sub(b'"time"', orjson.dumps(obj)))
+    return hashlib.blake2b(text, digest_size=12).digest()
