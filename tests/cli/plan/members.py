@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hortus.cli.install.rollout import established
 from hortus.cli.plan.flags import plan_flags
 from hortus.cli.plan.running import PlanRequest, run_plan
 from hortus.domains import all_domains
@@ -28,6 +29,7 @@ from hortus.simulation.plan.composing import PlanRun, plan_of
 from hortus.simulation.plan.model import FleetPlan
 from hortus.terminal import Connections
 from hortus.testing.apiserver import TestServer
+from hortus.testing.waiting import wait_for
 
 FLEET = "fleet"
 GARDEN = "garden"
@@ -113,9 +115,7 @@ async def live_fleet(
     )
     async with Client.from_kubeconfig(management.kubeconfig) as client:
         kinds = [kind for domain in all_domains() for kind in domain.kinds().items()]
-        await asyncio.gather(
-            *(client.apply(CRDS, crd(kind), field_manager="test") for name, kind in kinds if name not in without)
-        )
+        await asyncio.gather(*(_define(client, crd(kind)) for name, kind in kinds if name not in without))
         await client.apply(NAMESPACES, {"metadata": {"name": FLEET}}, field_manager="test")
         await client.apply(SECRETS, _secret("agent-keys", {"key": b"the-key"}, {}), field_manager="test")
         for name, kubeconfig in kubeconfigs.items():
@@ -124,6 +124,11 @@ async def live_fleet(
             await client.apply(SECRETS, secret, field_manager="test")
         garden = load(members.kubeconfig_for(GARDEN)).access()
         yield LiveFleet(load(management.kubeconfig).access(), garden, folder)
+
+
+async def _define(client: Client, definition: Object) -> None:
+    await client.apply(CRDS, definition, field_manager="test")
+    await wait_for(client, CRDS, definition["metadata"]["name"], until=established)
 
 
 def _secret(name: str, data: Mapping[str, bytes], labels: Mapping[str, str]) -> Object:
