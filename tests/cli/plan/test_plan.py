@@ -30,6 +30,12 @@ kind: Policy
 omitStages: [RequestReceived]
 rules: [{level: Metadata}]
 """
+STACK = """
+apiVersion: clusterstack.x-k8s.io/v1alpha1
+kind: ClusterStack
+metadata: {name: sample-1-35, namespace: stacks}
+spec: {provider: docker, name: sample, kubernetesVersion: "1.35", noProvider: true}
+"""
 RIGHTS = """
 apiVersion: v1
 kind: ServiceAccount
@@ -118,8 +124,52 @@ async def test_what_is_planned_is_what_happens_for_many_changes(tmp_path: Path, 
         for number, edit in zip(range(PLANNED), edits(Random(part), 3), strict=False):
             if found := await outcome(fleet, edit):
                 missed[f"{number}: {edit.text}"] = found
-            print(f"{number + 1 - len(missed)} of {number + 1} changes came as planned; {edit.text}", flush=True)
+            print(
+                f"{number + 1 - len(missed)} of {number + 1} changes came as planned; {edit.text} {found}", flush=True
+            )
     assert missed == {}, f"{PLANNED - len(missed)} of {PLANNED} changes came as planned"
+
+
+@pytest.mark.soak
+def test_a_new_stack_and_the_upgrade_of_a_cluster_to_it_are_planned(tmp_path: Path) -> None:
+    with up(tmp_path / "state", "--ephemeral", "--clusters", "1") as running:
+        running.expect("Hortus is up")
+        state = tmp_path / "state"
+        made = kubectl(state / "kubeconfig", "apply", "-f", "-", stdin=_cluster("1-34", "v1.34.1"))
+        assert made.returncode == 0, made.stderr
+        waited = ("cluster", "shop", "-n", "stacks", "--for=jsonpath={.status.phase}=Provisioned", "--timeout=120s")
+        assert kubectl(state / "kubeconfig", "wait", *waited).returncode == 0
+        change = tmp_path / "upgrade.yaml"
+        change.write_text(f"{STACK}---\n{_cluster('1-35', 'v1.35.0')}")
+        plan = _planned(state, "-f", str(change))
+    (cluster,) = plan["clusters"]
+    assert (cluster["name"], plan["ended"], plan["unknown"]) == ("shop", "Rest", [])
+    assert sorted(f"{one['action']} {one['kind']}" for one in cluster["changes"]) == [
+        "Changed Cluster",
+        "Changed ClusterAddon",
+        "Changed Deployment",
+        "Changed Deployment",
+        "Changed KubeadmControlPlane",
+        "Created Node",
+        "Deleted Node",
+    ]
+    assert {f"{one['action']} {one['kind']} {one['name']}" for one in plan["shared"]} == {
+        "Created ClusterClass docker-sample-1-35-v1",
+        "Created ClusterStack sample-1-35",
+        "Created ClusterStackRelease docker-sample-1-35-v1",
+        "Created DockerClusterTemplate docker-sample-1-35-v1-cluster",
+        "Created KubeadmControlPlaneTemplate docker-sample-1-35-v1-control-plane",
+    }
+    upgraded = next(one for one in cluster["changes"] if one["kind"] == "KubeadmControlPlane")
+    versions = {field["path"]: (field["before"], field["after"]) for field in upgraded["fields"]}
+    assert versions["spec.version"] == ("v1.34.1", "v1.35.0")
+
+
+def _cluster(stack: str, version: str) -> str:
+    return (
+        "apiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\nmetadata: {name: shop, namespace: stacks}\n"
+        f"spec: {{topology: {{class: docker-sample-{stack}-v1, version: {version}}}}}\n"
+    )
 
 
 def test_a_plan_leaves_the_live_side_as_it_is_and_needs_no_permission_to_write(state: Path) -> None:
