@@ -37,6 +37,8 @@ from hortus.terminal import Connections
 NAMESPACE = "kcp-system"
 PATIENCE = 75.0
 """Seconds without a step towards the planned state after which a live fleet has missed it."""
+_SPREAD = 300.0
+"""Seconds over which a channel moves over the Kymas: the default of the longest delay."""
 _PAUSE = 1.0
 _UNCOMPARED = frozenset({"tenancy.hortus.dev/logicalclusters", "core/secrets"})
 """Secrets are compared by their names alone: tokens differ."""
@@ -63,6 +65,8 @@ class Edit(NamedTuple):
     """A merge patch, or the whole object where it is created."""
     creates: bool = False
     namespace: str = NAMESPACE
+    delay: float = 0.0
+    """Seconds that may pass until something follows from it."""
 
     async def make(self, client: Client) -> None:
         if self.creates:
@@ -137,7 +141,8 @@ def _modules(name: str, modules: list[str]) -> Edit:
 def _channel(module: str, version: str, channel: str = "regular") -> Edit:
     versions = {"fast": "1.1.0", "regular": "1.0.0", channel: version}
     channels = [{"channel": name, "version": one} for name, one in versions.items()]
-    return Edit(f"channel {channel} to {version}", _RELEASES, module, {"spec": {"channels": channels}})
+    spec = {"channels": channels}
+    return Edit(f"channel {channel} to {version}", _RELEASES, module, {"spec": spec}, delay=_SPREAD)
 
 
 def _template(**agent: str) -> Object:
@@ -305,7 +310,7 @@ async def outcome(fleet: Fleet, edit: Edit) -> list[str]:
     while True:
         found = misses(run, before, await asyncio.to_thread(fleet.state, run.after.buckets))
         if found != last:
-            last, end = found, time.monotonic() + PATIENCE
+            last, end = found, time.monotonic() + PATIENCE + edit.delay
         if not found or time.monotonic() > end:
             return found
         await asyncio.sleep(_PAUSE)
