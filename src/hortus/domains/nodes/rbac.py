@@ -18,6 +18,8 @@ FLEET: Final = (
 """In the namespace of the fleet."""
 
 WIDE: Final = (
-    Permission(CLUSTER_PROFILES.group, (CLUSTER_PROFILES.plural,), ("list", "watch"), "has rollouts find their objects"),
+    Permission(
+        CLUSTER_PROFILES.group, (CLUSTER_PROFILES.plural,), ("list", "watch"), "has rollouts find their objects"
+    ),
 )
 """In all namespaces, where rollouts look for the objects of a ChangeKind."""
