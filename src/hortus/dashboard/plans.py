@@ -196,7 +196,7 @@ def _parts(plan: FleetPlan) -> Iterable[Block]:
 
 def _groups(plan: FleetPlan) -> Iterable[Block]:
     for group in plan.groups[:_GROUPS]:
-        yield _changes(f"{texts.group_title(group)}; {texts.group_time(group)} each", texts.group_rows(group))
+        yield _changes(f"{texts.group_title(group)}; {texts.group_time(group)}", texts.group_rows(group))
     if len(plan.groups) > _GROUPS:
         yield Grid("More groups", ("Group",), [[texts.group_title(one)] for one in plan.groups[_GROUPS:]])
     if plan.shared:
