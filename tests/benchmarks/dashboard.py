@@ -49,6 +49,8 @@ SIGNING_IN = 4
 ROLES = 4
 COOKIE = "__Host-hortus"
 KEEP_ALIVE = b": keep-alive\n\n"
+_DRAINED = 3.0
+"""Seconds in which pages read what is left of their first pictures, before the rest is measured."""
 HOME = "kcp-system"
 REGIONS = ("eu-central-1", "westeurope", "europe-west3", "us-east-1")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
@@ -199,7 +201,7 @@ async def _measure(size: Size, kubeconfig: Path, token: str, base: str, pid: int
             name: 1000 * statistics.median([(await viewer.get(path))[0] for _ in range(10)])
             for name, path in {
                 "all": "/clusters",
-                "last window": f"/clusters?start={size.clusters - 100}",
+                "last window": f"/clusters?start={max(0, size.clusters - 100)}",
                 "one cluster": f"/clusters/runtime/{HOME}/cluster-00042",
             }.items()
         }
@@ -306,17 +308,18 @@ async def _many(admin: Client, viewers: list[Viewer], pid: int, rest: float) -> 
                     seen.append(time.perf_counter())
                 else:
                     with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(rest):
+                        async with asyncio.timeout(_DRAINED + rest):
                             await _listen(answer, heard)
 
     seen: list[float] = []
     wanted = [asyncio.Queue[bytes]() for _ in viewers]
     tasks = [asyncio.create_task(read(viewer, queue)) for viewer, queue in zip(viewers, wanted, strict=True)]
     await _seen_by_all(wanted, seen, b"cluster-")
-    await asyncio.sleep(2.0)  # what is left of the first pictures
-    used, began = _used(pid)[0], time.perf_counter()
     for queue in wanted:
         queue.put_nowait(b"")
+    await asyncio.sleep(_DRAINED)
+    heard.clear()
+    used, began = _used(pid)[0], time.perf_counter()
     await asyncio.sleep(rest)
     found = {"CPU at rest": (_used(pid)[0] - used) / (time.perf_counter() - began)}
     found["keep-alives for each page at rest"] = b"".join(heard).count(KEEP_ALIVE) / len(viewers)
