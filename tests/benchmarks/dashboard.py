@@ -190,7 +190,7 @@ async def _measure(size: Size, kubeconfig: Path, token: str, base: str, pid: int
         first, _ = await viewer.get("/clusters")
         painted = time.perf_counter()
         while not await _is_complete(viewer, size.clusters):
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # the grain of what is measured; no event says that a picture is complete
         found["a new viewer"] = {
             "first page s": first,
             "sign-in and first page s": painted - began,

@@ -95,7 +95,7 @@ async def _serve(folder: Path, port: int) -> None:
     state, policy = StateDirectory(folder / "state"), folder / "audit.yaml"
     policy.write_text(_AUDIT)
     (state.logs / "audit.log").unlink(missing_ok=True)
-    state.acquire()  # commands look for who holds it
+    state.acquire()  # a command refuses a folder that no running process holds
     config = {"apiserver": {"limits": {"connections": 19000, "watches": 18500}}}
     async with local_registry(state.path):
         serving = asyncio.ensure_future(serve(state, port=port, ephemeral=False, audit_policy=policy, config=config))

@@ -41,7 +41,7 @@ SOCKET = "dashboard.sock"
 """In the state directory of `hortus up`: gives tickets to its owner."""
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _PODS = "hortus-system/app.kubernetes.io/name=hortus,app.kubernetes.io/component=controllers:8080"
-"""Those of an installation by the chart in its usual namespace."""
+"""The pods of the controllers where the chart is installed in its usual namespace, and their port."""
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 

@@ -29,7 +29,7 @@ class ViewerSession:
     def __init__(self, viewer: Viewer, *, ends: float, last: float, tokens: OidcTokens | None = None) -> None:
         self.viewer = viewer
         self.tokens = tokens
-        """Those of an OpenID Connect provider, if the viewer came from there."""
+        """The tokens of the OpenID Connect provider; None for a viewer who signed in otherwise."""
         self.last = last
         """The end that no renewal moves."""
         self.csrf = secrets.token_urlsafe(32)

@@ -30,7 +30,7 @@ class SharedObject(dict[str, Any]):
     def __init__(self, kept: Object) -> None:
         super().__init__(kept)
         self.mark = secrets.randbits(128)
-        """A random number, by which sets of objects are told apart (`marks_of`)."""
+        """A random number; `marks_of` compares sets of objects by it."""
 
 
 def marks_of(objects: Iterable[Object]) -> int:

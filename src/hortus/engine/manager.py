@@ -99,7 +99,7 @@ class Manager:
         self.tracing = tracing
         self._controllers: list[Controller] = []
         self._optional: list[Controller] = []
-        """Those whose start nothing waits for."""
+        """The controllers whose start is not awaited."""
         self._starting: list[asyncio.Task[None]] = []
         """The starts of these that are not complete."""
         self._servers: list[Server] = [] if tracing is None else [tracing]

@@ -122,7 +122,7 @@ class FinishUpdate(InPlaceStep, frozen=True, tag="inPlaceUpdate"):
     """Deletes the pods that outlived the drain, and labels the Node."""
 
     pods: tuple[str, ...] | None = None
-    """Those pods as namespace/name/uid; None before they were listed."""
+    """The pods to delete, as namespace/name/uid; None until they are listed."""
 
 
 AnyStep = (

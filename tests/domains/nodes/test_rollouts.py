@@ -83,3 +83,4 @@ async def test_a_new_node_is_not_held_and_without_a_policy_nothing_is(server: Te
                 await client.delete(NODES, "new")
             await world.client.delete(ROLLOUT_POLICIES, "nodes", FLEET)
             await world.until_nodes(HOLD, "")
+        assert Counter(world.begun) == {("one", "new", "v1"): 1}, "the new node began at once, and no other did"

@@ -161,8 +161,10 @@ async def test_a_cache_whose_watch_failed_is_current_again_with_the_bookmarks_of
             server.open.pop("namespaces").transport.abort()
             await until(lambda: reflector.problem is not None)
             await until(lambda: "namespaces" in server.open)
+            assert reflector.problem is not None, "an accepted request is no proof"
             server.send("configmaps", BOOKMARK % 6)
             await until(lambda: reflector.problem is None)
+            assert cache.has_synced
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)

@@ -21,7 +21,7 @@ EACH = 2
 """Candidates of each site."""
 TIMES = LeaseTimes(duration=6.0, renew_deadline=4.0, retry_period=0.3)
 _ROUND = 0.01
-"""Seconds between two looks."""
+"""Seconds between two looks at who leads; real time, since etcd and Envoy are real."""
 
 
 class ElectedControllers:
