@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from random import Random
 from typing import Any
+
+import msgspec
 
 from hortus.domains import Domain, ProcessContext, Reload
 from hortus.engine import Cache, Manager, without_managed_fields
@@ -24,6 +25,8 @@ from hortus.kube.objects import Object, Resource
 _SHOOTS = Resource("core.gardener.cloud", "v1beta1", "shoots", "Shoot")
 _NO_GARDEN = Access(server="https://no-garden.invalid")
 """The garden of a process without one: no domain that reads it is served, so nothing is sent there."""
+_NEVER = 1e9
+"""Seconds between two probes of a cluster that cannot fall silent, as it is in a world of this process."""
 
 
 @asynccontextmanager
@@ -52,7 +55,7 @@ async def process_context(
         if file and world is None:
             follow(manager, garden, file)
         kubeconfigs = manager.cache(SECRETS, namespace=namespace, labels=_selector(domains), transform=sealed)
-        pool = _pool(host, kubeconfigs, values, world.random if world is not None else None)
+        pool = _pool(host, kubeconfigs, values, world)
         manager.on_stop(pool.close)
         yield (
             ProcessContext(
@@ -106,7 +109,7 @@ def _selector(domains: Sequence[Domain]) -> str:
     return selector
 
 
-def _pool(host: Host, kubeconfigs: Cache, values: Mapping[str, Any], random: Random | None) -> RemotePool:
+def _pool(host: Host, kubeconfigs: Cache, values: Mapping[str, Any], world: HostWorld | None) -> RemotePool:
     timeout = values["cluster-request-timeout"]
     limits = RemoteSettings(
         qps=values["k8s-skr-client-qps"],
@@ -117,11 +120,13 @@ def _pool(host: Host, kubeconfigs: Cache, values: Mapping[str, Any], random: Ran
         trust=Trust(plain_http=values["allow-plain-http"]),
         deny=() if values["allow-local-clusters"] else LOCAL_NETWORKS,
     )
+    if world is not None:
+        limits = msgspec.structs.replace(limits, probe_every=_NEVER)
     return RemotePool(
         SecretCredentials(host.client, kubeconfigs),
         settings=limits,
         clock=host.manager.clock,
         registry=host.manager.registry,
         observer=host.observer,
-        random=random,
+        random=world.random if world is not None else None,
     )

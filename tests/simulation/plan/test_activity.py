@@ -9,7 +9,7 @@ from tests.simulation.fork.test_fork import CONFIG_MAPS, admin, config_map, fork
 
 from hortus.kube import Client
 from hortus.simulation.fork import Fork, LiveClusters
-from hortus.simulation.plan.activity import Activity
+from hortus.simulation.plan.activity import Activity, Burst, busy
 from hortus.testing.apiserver import TestServer
 
 Write = Callable[[Client, Fork], Awaitable[None]]
@@ -78,3 +78,21 @@ async def test_a_heartbeat_is_no_activity(server: TestServer) -> None:
 
     activity, now = await _followed(server, beat)
     assert now - activity.last == 480.0
+
+
+async def test_writes_that_follow_each_other_are_one_burst(server: TestServer) -> None:
+    async def twice(client: Client, fork: Fork) -> None:
+        await _set(client, "one", turn="1")
+        await fork.clock.sleep(60.0)
+        await _set(client, "one", turn="2")
+        await fork.clock.sleep(36_000.0)
+        await _set(client, "one", turn="3")
+
+    activity, _ = await _followed(server, twice)
+    (bursts,) = activity.bursts.values()
+    assert [round(one.end - one.begin) for one in bursts] == [60, 0]
+
+
+def test_bursts_of_several_objects_are_counted_once() -> None:
+    found = busy([Burst(5000.0, 5060.0), Burst(0.0, 100.0), Burst(50.0, 300.0), Burst(800.0, 900.0)])
+    assert found == [Burst(0.0, 900.0), Burst(5000.0, 5060.0)]

@@ -71,3 +71,8 @@ def test_texts_are_open_where_equal_clusters_differ() -> None:
     assert opened_text(text) == "node * of *, sha256:*, *"
     assert opened_text("version 1.35.0 of pool cpu-worker-0") == "version 1.35.0 of pool cpu-worker-0"
     assert opened_text(3) == 3
+
+
+def test_a_random_suffix_may_be_of_letters_alone() -> None:
+    assert opened_text("c-1-cpu-worker-z1-5f9d1-cbcec") == opened_text("c-1-cpu-worker-z1-5f9d2-12345")
+    assert opened_text("pool-large") == "pool-large"

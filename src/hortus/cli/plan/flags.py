@@ -31,8 +31,14 @@ _WITHOUT_WORLD: Final[Mapping[str, str]] = {
     "allow-local-clusters": "true",
     "stacks-flux": "false",
     "modules-revalidation-interval": "8760h",
+    "kyma-comparison-interval": "8760h",
+    "module-comparison-interval": "8760h",
+    "agents-resync": "8760h",
+    "stacks-resync": "8760h",
+    "watcher-probe-interval": "0s",
 }
-"""No servers, no leases, no files of clusters; addresses of clusters lead into the fork, whatever they are."""
+"""No servers, no leases, no files of clusters; addresses of clusters lead into the fork, whatever they are. What is
+compared from time to time, to repair the changes of others, is compared once: there are no others in a fork."""
 _SERVERS: Final = {"bind-address": "0", "webhook-url": "", "admission-url": "", "hook-url": ""}
 """By the ends of the names of flags that open ports or tell others where these are: the value that does neither."""
 

@@ -109,7 +109,7 @@ class MemoryConnector(aiohttp.BaseConnector):
     """Connects a session of aiohttp to the one server of this process."""
 
     def __init__(self, accept: Accept) -> None:
-        super().__init__(limit=0, keepalive_timeout=3600.0)
+        super().__init__(limit=0, keepalive_timeout=1e9)
         self._accept = accept
 
     async def _create_connection(

@@ -52,7 +52,15 @@ _SERVED_WITHOUT: Final = ("admissionregistration.k8s.io/", "rbac.authorization.k
 _LOGICAL: Final = f"{LOGICAL_CLUSTERS.group}/{LOGICAL_CLUSTERS.plural}"
 _BASE: Final = "http://fork"
 _UNLIMITED: Final = ServerLimits(
-    connections=1 << 30, reads=1 << 30, writes=1 << 30, watches=1 << 30, bodies=1 << 40, answers=1 << 40, stalled=1e9
+    connections=1 << 30,
+    reads=1 << 30,
+    writes=1 << 30,
+    watches=1 << 30,
+    bodies=1 << 40,
+    answers=1 << 40,
+    stalled=1e9,
+    first_request=1e9,
+    idle=1e9,
 )
 _ACCOUNT: Final = "system:serviceaccount:"
 _WATCH_SECONDS: Final = 24 * 3600

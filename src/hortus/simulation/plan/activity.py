@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -23,6 +23,8 @@ from hortus.simulation.plan.differences import FieldDifference, differences
 _ROUNDS: Final = 4
 """Times that an object comes back to a state until that is called a loop; Kubernetes' own controllers need two."""
 _REPEATS: Final = 2
+LULL: Final = 600.0
+"""Seconds without a write after which the next one begins something else."""
 _WHILE: Final = 300.0
 """Seconds; operations report their progress more often, and are over some time."""
 _TIME: Final = re.compile(rb'"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"')
@@ -32,6 +34,24 @@ _COUNTER: Final = re.compile(
 """Grows with each write of the spec, also with one that brings an old spec back."""
 _CLUSTERS: Final = "_"
 """Begins the names of buckets that belong to the server itself."""
+
+
+class Burst(NamedTuple):
+    """Writes that follow each other, from the first to the last, in seconds of the fork's monotonic time."""
+
+    begin: float
+    end: float
+
+
+def busy(bursts: Iterable[Burst]) -> list[Burst]:
+    """Bursts of several objects, in order, those that meet as one."""
+    found: list[Burst] = []
+    for one in sorted(bursts):
+        if found and one.begin - found[-1].end <= LULL:
+            found[-1] = Burst(found[-1].begin, max(found[-1].end, one.end))
+        else:
+            found.append(one)
+    return found
 
 
 class Loop(NamedTuple):
@@ -101,14 +121,14 @@ class Activity:
         self.latest: StoreKey | None = None
         """The object of that write."""
         self.writes = 0
-        self.spans: dict[StoreKey, tuple[float, float]] = {}
-        """By object, when the first and the last such write was."""
+        self.bursts: dict[StoreKey, list[Burst]] = {}
+        """By object, when such writes were."""
         self.on_write: list[Callable[[Commit], None]] = []
         fork.server.context.storage.listen(self._changed)
 
     def begin(self) -> None:
         """The change comes now: counts begin again, and what recurs is still known."""
-        self.spans.clear()
+        self.bursts.clear()
         self.writes, self.last = 0, self._fork.clock.monotonic()
 
     @property
@@ -162,8 +182,11 @@ class Activity:
             return
         self.last, self.latest = now, key
         self.writes += 1
-        first, _ = self.spans.get(key, (now, now))
-        self.spans[key] = (first, now)
+        bursts = self.bursts.setdefault(key, [])
+        if bursts and now - bursts[-1].end <= LULL:
+            bursts[-1] = Burst(bursts[-1].begin, now)
+        else:
+            bursts.append(Burst(now, now))
 
     def _compare(self, track: _Track, now: float, *, returned: bool) -> None:
         """Notes whether the same fields are written as before, a while later, or an old state was brought back."""

@@ -11,6 +11,7 @@ import orjson
 from hortus.engine.fleet import OWNERS, FleetKind, FleetObjects, FleetRow, FleetView, RowStanding
 from hortus.engine.rollouts.types import ROLLOUTS, Rollout
 from hortus.engine.typed import NotReadable, read
+from hortus.kube import durations
 from hortus.kube.objects import Object, ObjectKey, key_of, parse_time
 from hortus.kube.selectors import LabelSelector
 from hortus.simulation.capi.workload import logical_name
@@ -193,9 +194,13 @@ def stages(before: ForkSnapshot, after: ForkSnapshot, approved: Sequence[str]) -
 
 
 def _stages(rollout: Rollout, approved: Sequence[str]) -> Iterator[StagePlan]:
-    name, at = rollout.metadata.name, rollout.status.started_at
+    name = rollout.metadata.name
+    at = parse_time(rollout.status.started_at) if rollout.status.started_at else None
+    terms = rollout.spec.policy.stages if rollout.spec.policy is not None else ()
+    soaks = {one.name: durations.parse(one.min_success_time) / durations.SECOND for one in terms}
     for stage in rollout.status.stages:
-        ended = stage.settled_at
+        ended = parse_time(stage.settled_at) if stage.settled_at else None
+        soak = soaks.get(stage.name, 0.0)
         yield StagePlan(
             rollout=name,
             stage=stage.name,
@@ -204,9 +209,10 @@ def _stages(rollout: Rollout, approved: Sequence[str]) -> Iterator[StagePlan]:
             failed=stage.failed,
             skipped=stage.skipped,
             approved=f"{name}/{stage.name}" in approved,
-            seconds=parse_time(ended) - parse_time(at) if ended and at else None,
+            seconds=ended - at if ended is not None and at is not None else None,
+            soak=soak,
         )
-        at = ended or at
+        at = ended + soak if ended is not None else at
 
 
 def ongoing(activity: Activity, aliases: Aliases) -> tuple[Ongoing, ...]:

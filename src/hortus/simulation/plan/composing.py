@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hortus.engine.fleet import FleetView
 from hortus.kube.objects import format_time
 from hortus.simulation.fork import Fork
-from hortus.simulation.plan.activity import Activity
+from hortus.simulation.plan.activity import Activity, Burst, busy
 from hortus.simulation.plan.building import (
     aliases_of,
     change_of,
@@ -51,15 +51,15 @@ def plan_of(run: PlanRun, change: Sequence[str], views: Iterable[FleetView[Any]]
     """
     aliases = aliases_of(run.fork, run.before, run.after)
     reported, anyhow = [], run.activity.repeated
-    spans: dict[str, tuple[float, float]] = {}
+    bursts: dict[str, list[Burst]] = {}
     chosen = chosen_clusters(labels, aliases, run.before, run.after) if labels else None
     for found in run.before.changes(run.after, run.fork.store.initial):
         if is_reported(found) and found.key not in anyhow and (one := change_of(found)) is not None:
             cluster = aliases.about(one.where, found.either)
             if chosen is None or cluster in chosen:
                 reported.append((one, cluster))
-                _widen(spans, cluster, run.activity.spans.get(found.key))
-    clusters = _clusters(run, reported, aliases, spans)
+                bursts.setdefault(cluster, []).extend(run.activity.bursts.get(found.key, ()))
+    clusters = _clusters(run, reported, aliases, bursts)
     return FleetPlan(
         began=format_time(run.fork.clock.began),
         change=tuple(change),
@@ -77,17 +77,11 @@ def plan_of(run: PlanRun, change: Sequence[str], views: Iterable[FleetView[Any]]
     )
 
 
-def _widen(spans: dict[str, tuple[float, float]], cluster: str, span: tuple[float, float] | None) -> None:
-    if span is not None:
-        first, last = spans.get(cluster, span)
-        spans[cluster] = (min(first, span[0]), max(last, span[1]))
-
-
 def _clusters(
     run: PlanRun,
     reported: Sequence[tuple[ObjectChange, str]],
     aliases: Aliases,
-    spans: dict[str, tuple[float, float]],
+    bursts: Mapping[str, Sequence[Burst]],
 ) -> list[ClusterPlan]:
     calls, writes = requests(run.fork, aliases)
     by_cluster: dict[str, list[ObjectChange]] = {}
@@ -96,13 +90,13 @@ def _clusters(
             by_cluster.setdefault(cluster, []).append(one)
     made = []
     for name, changes in sorted(by_cluster.items()):
-        first, last = spans.get(name, (run.began, run.began))
+        times = busy(bursts.get(name, ()))
         made.append(
             ClusterPlan(
                 name=name,
                 changes=tuple(changes),
-                begins=first - run.began,
-                seconds=last - first,
+                begins=times[0].begin - run.began if times else 0.0,
+                seconds=sum(one.end - one.begin for one in times),
                 calls=calls[name],
                 writes=writes[name],
             )

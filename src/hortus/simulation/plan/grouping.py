@@ -23,6 +23,8 @@ _LABELS: Final = (
 )
 _SEPARATOR: Final = re.compile(r"([-.])")
 _RANDOM: Final = re.compile(r"(?<![0-9a-zA-Z])(?=[0-9a-f]*\d)[0-9a-f]{5,}(?![0-9a-zA-Z])")
+_SUFFIX: Final = re.compile(r"(?<=\*-)[0-9a-z]{5}(?![0-9a-zA-Z])")
+"""A random suffix after another random part, as Pods and Nodes have it; it may be of letters alone."""
 _IDENTITY: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _ADDRESS: Final = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b")
@@ -133,7 +135,7 @@ def _open(change: ObjectChange, own: re.Pattern[str]) -> ObjectChange:
 def opened_text(value: Any) -> Any:
     """A text without its times, addresses, and random or computed parts; any other value as it is."""
     if isinstance(value, str):
-        for pattern in (_TIME, _ADDRESS, _IDENTITY, _RANDOM):
+        for pattern in (_TIME, _ADDRESS, _IDENTITY, _RANDOM, _SUFFIX):
             value = pattern.sub("*", value)
     return value
 

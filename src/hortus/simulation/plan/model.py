@@ -56,7 +56,7 @@ class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):
     begins: float = 0.0
     """Seconds after the change until the first write about it."""
     seconds: float = 0.0
-    """Seconds from the first write about it to the last."""
+    """Seconds in which it changes, without the times in between in which nothing is written about it."""
     calls: int = 0
     writes: int = 0
 
@@ -88,7 +88,10 @@ class StagePlan(msgspec.Struct, frozen=True, kw_only=True):
     approved: bool
     """True where the plan took the approval for granted that people have to give."""
     seconds: float | None
-    """Seconds from the end of the stage before, or from the begin, to the end of this one; null if it did not end."""
+    """Seconds in which its clusters change, from the end of the stage before or from the begin; null if it does not
+    end."""
+    soak: float = 0.0
+    """Seconds that pass after that until the next stage begins."""
 
 
 class Ongoing(msgspec.Struct, frozen=True, kw_only=True):

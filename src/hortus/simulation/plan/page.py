@@ -9,7 +9,17 @@ from typing import Final
 from hortus.simulation.load.page import document
 from hortus.simulation.plan import texts
 from hortus.simulation.plan.model import ClusterGroup, FleetPlan, ObjectChange
-from hortus.simulation.plan.texts import SIGNS, duration, facts, field_lines, group_rows, place, remarks, where
+from hortus.simulation.plan.texts import (
+    SIGNS,
+    duration,
+    facts,
+    field_lines,
+    group_rows,
+    place,
+    remarks,
+    stage_time,
+    where,
+)
 
 _STYLE: Final = """<style>
 .plan td{white-space:normal}.plan td.sign{width:1.6rem;font-weight:700;text-align:center}
@@ -114,12 +124,11 @@ def _rest(plan: FleetPlan) -> Iterator[str]:
                 stage.rollout,
                 stage.stage,
                 f"{stage.succeeded} of {stage.clusters} done, {stage.failed} failed, {stage.skipped} left out",
-                duration(stage.seconds) if stage.seconds is not None else "does not end",
-                "once somebody approves" if stage.approved else "",
+                stage_time(stage),
             )
             for stage in plan.stages
         ]
-        yield _section("Stages", ("rollout", "stage", "clusters", "time", ""), rows)
+        yield _section("Stages", ("rollout", "stage", "clusters", "time"), rows)
     if plan.ongoing:
         yield _section("What never rests", ("",), [(texts.ongoing_line(one),) for one in plan.ongoing])
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hortus.simulation.plan import texts
 from hortus.simulation.plan.model import ClusterGroup, FleetPlan, ObjectChange
-from hortus.simulation.plan.texts import SIGNS, duration, facts, field_lines, group_rows, place, remarks, where
+from hortus.simulation.plan.texts import SIGNS, facts, field_lines, group_rows, place, remarks, stage_time, where
 
 
 def lines(plan: FleetPlan) -> Iterator[str]:
@@ -44,9 +44,7 @@ def _rest(plan: FleetPlan) -> Iterator[str]:
         yield ""
         yield "stages:"
         for stage in plan.stages:
-            took = duration(stage.seconds) if stage.seconds is not None else "does not end"
-            approval = ", once somebody approves" if stage.approved else ""
-            yield f"  {stage.rollout} {stage.stage}: {stage.succeeded} of {stage.clusters} done, {took}{approval}"
+            yield f"  {stage.rollout} {stage.stage}: {stage.succeeded} of {stage.clusters} done, {stage_time(stage)}"
     if plan.problems:
         yield ""
         yield "what needs somebody:"

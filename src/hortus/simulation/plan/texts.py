@@ -8,7 +8,7 @@ from typing import Any, Final
 import orjson
 
 from hortus.simulation.plan.grouping import counted
-from hortus.simulation.plan.model import ClusterGroup, FieldChange, FleetPlan, ObjectChange, Ongoing
+from hortus.simulation.plan.model import ClusterGroup, FieldChange, FleetPlan, ObjectChange, Ongoing, StagePlan
 
 SIGNS: Final = {"Created": "+", "Changed": "~", "Replaced": "±", "Deleted": "-"}
 NAMES: Final = 6
@@ -29,6 +29,16 @@ def duration(seconds: float) -> str:
             parts.append(f"{left // size}{unit}")
             left %= size
     return " ".join(parts[:2])
+
+
+def stage_time(stage: StagePlan) -> str:
+    """The time that a stage takes, as `50m 8s, soaks for 1d, needs an approval`."""
+    parts = [duration(stage.seconds) if stage.seconds is not None else "does not end"]
+    if stage.soak:
+        parts.append(f"soaks for {duration(stage.soak)}")
+    if stage.approved:
+        parts.append("needs an approval")
+    return ", ".join(parts)
 
 
 def headline(plan: FleetPlan) -> str:
