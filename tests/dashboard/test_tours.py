@@ -17,7 +17,7 @@ from playwright.async_api import Browser, Page, async_playwright, expect
 from tests.dashboard.conftest import FLEET, HOME, World, make_cluster, make_rollout, set_state
 
 from hortus.dashboard.server import COOKIE
-from hortus.dashboard.viewers import ViewerCredential
+from hortus.dashboard.viewers import ViewerCredential, token_credential
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.kube.kubeconfig import load
 
@@ -52,7 +52,9 @@ async def chromium() -> AsyncIterator[Browser]:
         await browser.close()
 
 
-async def open_page(chromium: Browser, world: World, path: str, *, size: str = "laptop", scheme: str = "light") -> Page:
+async def open_page(
+    chromium: Browser, world: World, path: str, *, size: str = "laptop", scheme: str = "light", token: str = ""
+) -> Page:
     """A signed-in page that fails the test for any error of a script or of the content security policy."""
     width, height = SIZES[size]
     context = await chromium.new_context(
@@ -63,7 +65,9 @@ async def open_page(chromium: Browser, world: World, path: str, *, size: str = "
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
     page.problems = problems  # type: ignore[attr-defined]
-    ticket = world.dashboard.sessions.issue_ticket(ViewerCredential(load(world.server.kubeconfig).access()))
+    access = load(world.server.kubeconfig).access()
+    credential = token_credential(access, token) if token else ViewerCredential(access)
+    ticket = world.dashboard.sessions.issue_ticket(credential)
     await page.goto(f"{world.base}/enter?ticket={ticket}")
     if path != "/clusters":
         await page.goto(world.base + path)
@@ -91,6 +95,11 @@ async def judged(page: Page) -> list[str]:
     ]
 
 
+async def excess_of(page: Page) -> int:
+    """The pixels by which a page is wider than the window."""
+    return int(await page.evaluate("document.documentElement.scrollWidth - window.innerWidth"))
+
+
 @pytest.mark.parametrize(
     ("size", "scheme"),
     [
@@ -116,12 +125,32 @@ async def test_every_page_fits_is_legible_and_runs_without_an_error(
         await expect(page.locator("#main h1")).to_be_visible()
         name = path.strip("/").replace("/", "_").replace("?", "_")
         await page.screenshot(path=folder / f"{name}-{size}-{scheme}.png")
-        wide = await page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        wide = await excess_of(page)
         found = await judged(page) + ([f"{wide} pixels too wide"] if wide > 0 else [])
         if found:
             findings[path] = found
     assert findings == {}
     assert problems_of(page) == []
+
+
+async def test_words_longer_than_a_line_fit_a_phone(world: World, chromium: Browser) -> None:
+    """Kinds in notes, which a page has also while they are being read, the viewer, names, states and problems."""
+    name = "n" * 200
+    await make_cluster(world.admin, name, "S" * 90)
+    nobody = await world.account("u" * 60)
+    visits = {
+        "/audit": nobody,
+        f"/clusters?labels={name}": nobody,
+        "/clusters": "",
+        f"/clusters/gardenercluster/{HOME}/{name}": "",
+    }
+    wide = {}
+    for path, token in visits.items():
+        page = await open_page(chromium, world, path, size="phone", token=token)
+        await expect(page.locator("h1")).to_be_visible()
+        wide[path] = await excess_of(page)
+        await page.context.close()
+    assert wide == dict.fromkeys(wide, 0)
 
 
 async def test_the_sign_in_is_legible_and_takes_a_token(world: World, chromium: Browser) -> None:
