@@ -1,9 +1,9 @@
 """`hortus plan` over a fleet at rest: `python -m tests.benchmarks.plan [CLUSTERS] [--fleet FOLDER] [--only CHANGE]`.
 
-`hortus up` makes the fleet, each cluster with its Runtime, its Kyma and the modules of the demo. Then its API server
-and registry alone are the live side: nothing else changes or reads it. Each plan is a process of its own, measured by
-the system; the audit log of the live side has the reads that were sent. `--fleet FOLDER` keeps the fleet there, or goes
-on with the one that is there.
+`hortus up` makes the fleet, each cluster with its Runtime, its Kyma, the modules of the demo and an agent; or with
+`--stacks` Clusters of a cluster stack. Then its API server and registry alone are the live side: nothing else changes
+or reads it. Each plan is a process of its own, measured by the system; the audit log of the live side has the reads
+that were sent. `--fleet FOLDER` keeps the fleet there, or goes on with the one that is there.
 """
 
 from __future__ import annotations
@@ -17,73 +17,28 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import orjson
-from tests.benchmarks.fleet import Figures, free_port
+from tests.benchmarks.fleet import Figures
 from tests.benchmarks.kymas.keeping import Place, place_of
+from tests.benchmarks.plans import catalog
+from tests.benchmarks.plans.fleets import child, governed, make
 from tests.cli.plan.reads import lists_of
 
 from hortus.cli.up.state import StateDirectory
-from hortus.engine.rollouts.types import ROLLOUT_POLICIES
-from hortus.kube import Client
 from hortus.kube.objects import Object
 
 _ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 3600.0
-"""Seconds until a fleet that does not become ready is given up."""
-_FAST = """
-simulation:
-  {create_duration: 1, reconcile_duration: 1, schedule_delay: 0, progress_period: 0.5, care_period: 0.1, workers: 200,
-   workload_duration: 1, workload_clusters: 20000, sync_period: 86400}
-apiserver: {limits: {connections: 19000, watches: 18500}}
-controllers: {runtime-ctrl-workers-cnt: 100, modules-revalidation-interval: 24h}
-"""
 _AUDIT = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n"
-POLICY: Object = {
-    "apiVersion": ROLLOUT_POLICIES.api_version,
-    "kind": ROLLOUT_POLICIES.kind,
-    "metadata": {"name": "kubernetes", "namespace": "fleet"},
-    "spec": {
-        "changes": [{"kind": "kubernetes-version"}],
-        "stages": [
-            {
-                "name": "canary",
-                "clusters": {"matchLabels": {"fleet.hortus.dev/provider": "gcp"}},
-                "maxConcurrency": "10%",
-                "minSuccessTime": "24h",
-                "approval": "After",
-            },
-            {"name": "rest", "maxConcurrency": "20%"},
-        ],
-    },
+CHANGES = ("none", "channel", "minor", "agents")
+STACK_CHANGES = ("none", "release")
+POLICIES = {
+    "minor": catalog.policy("kubernetes", "kubernetes-version", soak="24h"),
+    "agents": catalog.policy("agents", "agent"),
+    "release": catalog.policy("stacks", "cluster-stack"),
 }
-CHANGES = ("none", "channel", "minor")
-
-
-@contextlib.contextmanager
-def _child(words: Sequence[str], ready: str) -> Iterator[subprocess.Popen[str]]:
-    """A process of this package, up to its end; from the line that has `ready` in it."""
-    with subprocess.Popen([sys.executable, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
-        try:
-            if not any(ready in line for line in child.stdout):
-                raise AssertionError(f"{words} ended before it said {ready!r}")
-            yield child
-        finally:
-            child.terminate()
-            child.communicate()
-
-
-def make(place: Place, clusters: int) -> None:
-    """The fleet, ready and stopped."""
-    config, port = place.folder / "up.yaml", free_port()
-    config.write_text(_FAST)
-    words = ["-m", "hortus", "up", "--state-dir", str(place.folder / "state"), "--port", str(port)]
-    ready = f"ready: runtimes {clusters}/{clusters}, kymas {clusters}/{clusters}"
-    with _child([*words, "--clusters", str(clusters), "--config", str(config)], ready):
-        place.keep(port=port, kymas=clusters)
 
 
 async def _serve(folder: Path, port: int) -> None:
@@ -105,44 +60,52 @@ async def _serve(folder: Path, port: int) -> None:
             await serving
 
 
-def _words(change: str, folder: Path) -> list[str]:
+def _words(change: str, folder: Path, clusters: int) -> list[str]:
     """The options of `hortus plan` for a change."""
     if change == "channel":
         return ["--channel", "template-operator/regular=1.1.0"]
+    file = folder / f"{change}.json"
     if change == "minor":
-        kubeconfig, rollout = folder / "state/kubeconfig", folder / "rollout.yaml"
-        asyncio.run(_govern(kubeconfig))
         start = ["-m", "hortus", "rollout", "start", "kubernetes-version", "--to", "1.35.0", "--dry-run"]
-        made = subprocess.run(
-            [sys.executable, *start, "--kubeconfig", str(kubeconfig)], capture_output=True, check=True
-        )
-        rollout.write_bytes(made.stdout)
-        return ["-f", str(rollout)]
-    return []
+        place = ["--kubeconfig", str(folder / "state/kubeconfig")]
+        made = subprocess.run([sys.executable, *start, *place], capture_output=True, check=True)
+        file.write_bytes(made.stdout)
+    elif change == "agents":
+        file.write_bytes(_list([catalog.agents("600Mi")]))
+    elif change == "release":
+        file.write_bytes(_list([catalog.stack("v1", "v2"), *catalog.clusters(clusters, "v2")]))
+    else:
+        return []
+    return ["-f", str(file)]
 
 
-async def _govern(kubeconfig: Path) -> None:
-    """Creates the policy of the minor, which the rollout copies."""
-    async with Client.from_kubeconfig(kubeconfig) as client:
-        await client.apply(ROLLOUT_POLICIES, POLICY, field_manager="bench", force=True)
+def _list(objects: Sequence[Object]) -> bytes:
+    return orjson.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
 
 
-def plan(place: Place, change: str, more: Sequence[str]) -> Figures:
+async def _governed_plan(place: Place, change: str, more: Sequence[str], clusters: int) -> Figures:
+    if change not in POLICIES:
+        return await asyncio.to_thread(plan, place, change, more, clusters)
+    async with governed(place.folder / "state/kubeconfig", POLICIES[change]):
+        return await asyncio.to_thread(plan, place, change, more, clusters)
+
+
+def plan(place: Place, change: str, more: Sequence[str], clusters: int) -> Figures:
     """One plan as a process of its own."""
     folder, log = place.folder, place.folder / "state/logs/audit.log"
-    given = [*_words(change, folder), *more]
+    given = [*_words(change, folder, clusters), *more]
     begin, began, load = log.stat().st_size if log.exists() else 0, time.monotonic(), os.getloadavg()[0]
     words = ["-m", "hortus", "plan", "--kubeconfig", str(folder / "state/kubeconfig"), "-o", "json", *given]
     with (folder / "plan.json").open("wb") as output:
-        child = subprocess.Popen([sys.executable, *words], stdout=output)
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
+        made = subprocess.Popen([sys.executable, *words], stdout=output)
+    _, status, usage = os.wait4(made.pid, 0)
+    made.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.monotonic() - began
     with log.open("rb") as file:
         file.seek(begin)
         lists = lists_of(file.read())
     figures = {
-        "exit_code": float(child.returncode),
+        "exit_code": float(made.returncode),
         "seconds": seconds,
         "cpu_seconds": usage.ru_utime + usage.ru_stime,
         "peak_mib": usage.ru_maxrss / 1024,
@@ -162,19 +125,23 @@ def run(words: Sequence[str] = ()) -> dict[str, Figures]:
     parser = argparse.ArgumentParser(prog="tests.benchmarks.plan")
     parser.add_argument("clusters", nargs="?", type=int, default=100)
     parser.add_argument("--fleet", type=Path, help="a folder that keeps the fleet, or has one from before")
-    parser.add_argument("--only", action="append", default=[], choices=CHANGES, help="a change to plan, no other")
+    parser.add_argument(
+        "--only", action="append", default=[], choices={*CHANGES, *STACK_CHANGES}, help="a change to plan, no other"
+    )
+    parser.add_argument("--stacks", action="store_true", help="Clusters of a cluster stack")
     parser.add_argument("--plan", action="append", default=[], help="a further option of hortus plan, as --plan=-o")
     options = parser.parse_args(words)
     results: dict[str, Figures] = {}
     with place_of(options.fleet, copied=False, scratch=_ROOT) as place:
         if place.kept is None:
-            make(place, options.clusters)
+            make(place, options.clusters, stacks=options.stacks)
             place = place.found()
         assert place.kept is not None, "the fleet was made"
         kept = place.kept
-        with _child(["-m", "tests.benchmarks.plan", "serve", str(place.folder), str(kept.port)], "https://"):
-            for change in options.only or CHANGES:
-                results[f"{change}, {kept.kymas} clusters"] = plan(place, change, options.plan)
+        with child(["-m", "tests.benchmarks.plan", "serve", str(place.folder), str(kept.port)], "https://"):
+            for change in options.only or (STACK_CHANGES if options.stacks else CHANGES):
+                figures = asyncio.run(_governed_plan(place, change, options.plan, kept.kymas))
+                results[f"{change}, {kept.kymas} clusters"] = figures
     return results
 
 
