@@ -43,9 +43,9 @@ POLICIES = {
 
 async def _serve(folder: Path, port: int) -> None:
     """The live side, until SIGTERM or the end of standard input."""
-    from hortus.cli.up.processes import stop_with_supervisor
     from hortus.cli.up.registry import local_registry
     from hortus.cli.up.server import serve
+    from hortus.engine.process import stop_with_supervisor
 
     state, policy = StateDirectory(folder / "state"), folder / "audit.yaml"
     policy.write_text(_AUDIT)
@@ -55,7 +55,7 @@ async def _serve(folder: Path, port: int) -> None:
     async with local_registry(state.path):
         serving = asyncio.ensure_future(serve(state, port=port, ephemeral=False, audit_policy=policy, config=config))
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, serving.cancel)
-        stop_with_supervisor(asyncio.get_running_loop(), serving.cancel)
+        stop_with_supervisor(serving.cancel)
         with contextlib.suppress(asyncio.CancelledError):
             await serving
 

@@ -24,6 +24,17 @@ READY = 'print(\'{"state":"ready"}\', flush=True)'
 CHILD = f"input(); {READY}; input()"
 """It waits for the line by which it is started, and then until it is stopped."""
 
+STOPPED = f"""
+import select, signal, sys
+
+def stopped(*_):
+    ended = select.select([sys.stdin], [], [], 0.3)[0]
+    sys.exit(f"its standard input {{'has ended' if ended else 'is open'}}")
+
+signal.signal(signal.SIGTERM, stopped)
+input(); {READY}; signal.pause()
+"""
+
 
 class Heard:
     """The reports of a child, and a wait for the next report that says something."""
@@ -83,6 +94,15 @@ async def test_a_line_too_long_to_read_costs_that_life_and_leaves_no_second_proc
     with pytest.raises(ProcessLookupError):
         os.kill(first, 0)
     await child.stop()
+
+
+async def test_a_child_that_is_stopped_is_no_orphan(tmp_path: Path) -> None:
+    """The end of its standard input would give it less time than SIGTERM does."""
+    log = tmp_path / "child.log"
+    child = Child("child", [sys.executable, "-c", STOPPED], log=log)
+    await child.start(Heard())
+    await child.stop()
+    assert log.read_text() == "its standard input is open\n"
 
 
 async def test_the_end_of_a_keeper_does_not_go_unnoticed(child: Child) -> None:

@@ -47,6 +47,32 @@ async def test_a_manager_runs_until_a_signal_and_exits_with_0() -> None:
         gc.unfreeze()
 
 
+ORPHAN = """
+import asyncio, time
+from hortus.engine import process
+
+async def main():
+    process.stop_with_supervisor(lambda: time.sleep(1000), within=0.05)
+    print("runs", flush=True)
+    await asyncio.Event().wait()
+
+process.run(main)
+"""
+"""Does not stop when it is asked to, and lets nothing else have a turn."""
+
+
+def test_a_process_that_does_not_stop_ends_soon_after_its_supervisor() -> None:
+    command = [sys.executable, "-c", ORPHAN]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as orphan:
+        try:
+            assert orphan.stdin is not None and orphan.stdout is not None
+            assert orphan.stdout.readline() == b"runs\n"
+            orphan.stdin.close()
+            assert orphan.wait(60) == -signal.SIGALRM
+        finally:
+            orphan.kill()
+
+
 async def test_lost_leadership_is_exit_code_1() -> None:
     clock, api = FakeClock(), FakeApi()
     elector = Elector(api, name="l", namespace="n", clock=clock)

@@ -264,7 +264,12 @@ def test_detached_and_ephemeral_it_is_gone_after_down(tmp_path: Path) -> None:
 def test_a_fault_of_a_child_is_one_line_of_its_log(tmp_path: Path) -> None:
     (tmp_path / "kubeconfig").write_text("no kubeconfig")
     command = [sys.executable, "-m", "hortus.cli.up.processes", "controllers", "--state-dir", str(tmp_path)]
-    ended = subprocess.run(command, capture_output=True, stdin=subprocess.PIPE, timeout=250)
+    theirs, ours = os.pipe()  # open to the end: the child is no orphan
+    try:
+        ended = subprocess.run(command, capture_output=True, stdin=theirs, timeout=250)
+    finally:
+        os.close(theirs)
+        os.close(ours)
     assert ended.returncode == 1
     [line] = ended.stderr.splitlines()
     said = orjson.loads(line)

@@ -16,7 +16,6 @@ from typing import Any
 import structlog
 
 from hortus.cli import sharding
-from hortus.cli.up.processes import stop_with_supervisor
 from hortus.cli.up.supervisor import MODULE, Child, ChildFailed, ChildReport, report
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -79,7 +78,7 @@ def main(arguments: Sequence[str]) -> int:
 
     async def work() -> int:
         async with program(values, configuration) as manager:
-            stop_with_supervisor(asyncio.get_running_loop(), manager.stop)
+            process.stop_with_supervisor(manager.stop)
             telling = asyncio.create_task(manager.wait_started())
             telling.add_done_callback(lambda done: None if done.cancelled() else report("ready"))
             try:

@@ -272,15 +272,7 @@ async def _until_stopped(ready: Callable[[], None], *, supervised: bool) -> None
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     if supervised:
-        descriptor = sys.stdin.fileno()
-        os.set_blocking(descriptor, False)
-
-        def readable() -> None:
-            if not os.read(descriptor, 4096):
-                loop.remove_reader(descriptor)
-                stop.set()
-
-        loop.add_reader(descriptor, readable)
+        process.stop_with_supervisor(stop.set, within=process.ORPHAN_GRACE)
     ready()
     await stop.wait()
 

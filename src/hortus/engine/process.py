@@ -15,6 +15,7 @@ import gc
 import os
 import resource
 import signal
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -33,6 +34,9 @@ T = TypeVar("T")
 _OTHER_FILES = 500
 """Files of a process besides its connections to clusters."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+ORPHAN_GRACE = 2.0
+"""Seconds in which a process of `hortus up` ends whose supervisor is gone. On an idle machine each needs about half a
+second, unless it waits for an API server that ends at the same time."""
 GC_THRESHOLDS = (50_000, 20, 50)
 """New containers before a young collection (CPython's default is 700), and collections before the older ones."""
 
@@ -110,6 +114,30 @@ def stop_on_signals(stop: Callable[[], None], *, die: Callable[[int], object] = 
     finally:
         for number in SIGNALS:
             loop.remove_signal_handler(number)
+
+
+def stop_with_supervisor(
+    stop: Callable[[], None], *, heard: Callable[[], None] = lambda: None, within: float | None = None
+) -> None:
+    """Call `stop` when standard input ends, which is when the parent of this process is gone, and `heard` at a line.
+
+    Nobody is left then who ends a process that does not stop. With `within` the system does, by SIGALRM after so many
+    seconds, whatever its loop and its threads are doing.
+    """
+    loop, descriptor = asyncio.get_running_loop(), sys.stdin.fileno()
+    os.set_blocking(descriptor, False)
+
+    def readable() -> None:
+        if os.read(descriptor, 4096):
+            heard()
+            return
+        loop.remove_reader(descriptor)
+        if within is not None:
+            signal.setitimer(signal.ITIMER_REAL, within)
+        stop()
+        _log.warning("stopping, the supervisor is gone")
+
+    loop.add_reader(descriptor, readable)
 
 
 def cut_on_resume(resumed: Callable[[], None]) -> None:

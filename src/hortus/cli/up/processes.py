@@ -2,8 +2,9 @@
 
 A child says on standard output how far it is (`report`), logs JSON to standard error, and stops on SIGTERM or when its
 standard input ends, which is when the supervisor is gone. A stop is a cancellation, so that it ends every wait: a child
-that starts waits for other processes, and these may have stopped before it. With `--load-first` it imports what it
-needs, and begins with the first line on its standard input.
+that starts waits for other processes, and these may have stopped before it. The supervisor kills a child that does not
+stop in time; without one the system does. With `--load-first` it imports what it needs, and begins with the first line
+on its standard input. `--lock` is the descriptor of the state directory's lock, which it holds until it ends.
 """
 
 from __future__ import annotations
@@ -87,6 +88,9 @@ def read_config(path: Path | None) -> dict[str, Any]:
 
 def main() -> None:
     arguments = _arguments()
+    if arguments.lock is not None:
+        # uvloop hands on what is inheritable: a renderer would have the lock, and might outlive this process.
+        os.set_inheritable(arguments.lock, False)
     configure_logging(LogSettings())
     try:
         process.run(lambda: _supervised(_BODIES[arguments.name], arguments))
@@ -102,6 +106,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="hortus.cli.up.processes")
     parser.add_argument("name", choices=sorted(_BODIES))
     parser.add_argument("--state-dir", type=Path, required=True)
+    parser.add_argument("--lock", type=int)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--clusters", type=int, default=0)
     parser.add_argument("--replica", type=int)
@@ -121,7 +126,7 @@ async def _supervised(body: Body, arguments: argparse.Namespace) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    stop_with_supervisor(loop, stop.set, heard=begun.set)
+    process.stop_with_supervisor(stop.set, heard=begun.set, within=process.ORPHAN_GRACE)
     work = asyncio.create_task(body(arguments, begun), name=arguments.name)
     asked = asyncio.create_task(stop.wait(), name="stop")
     await asyncio.wait({work, asked}, return_when=asyncio.FIRST_COMPLETED)
@@ -130,23 +135,6 @@ async def _supervised(body: Body, arguments: argparse.Namespace) -> None:
     await asyncio.wait({work})
     if not work.cancelled():
         work.result()
-
-
-def stop_with_supervisor(
-    loop: asyncio.AbstractEventLoop, stop: Callable[[], None], *, heard: Callable[[], None] = lambda: None
-) -> None:
-    """Call `stop` when standard input ends, which is when the parent of this process is gone, and `heard` at a line."""
-    descriptor = sys.stdin.fileno()
-    os.set_blocking(descriptor, False)
-
-    def readable() -> None:
-        if os.read(descriptor, 4096):
-            heard()
-        else:
-            loop.remove_reader(descriptor)
-            stop()
-
-    loop.add_reader(descriptor, readable)
 
 
 if __name__ == "__main__":

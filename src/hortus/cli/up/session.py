@@ -200,6 +200,7 @@ class Session:
     def _child(self, kind: str, *arguments: str, number: int = 0) -> Child:
         name = f"{kind}-{number + 1}" if number else kind
         command = [*MODULE, "hortus.cli.up.processes", kind, "--state-dir", str(self._state.path)]
+        command += ["--lock", str(self._state.lock)] if self._state.lock is not None else []
         if self._options.config:
             command += ["--config", str(self._options.config)]
         child = Child(name, [*command, *arguments], log=self._state.logs / f"{name}.log", inherited=self._state.lock)

@@ -37,7 +37,8 @@ FORMAT = 1
 """Version of the layout above. Raised when an older Hortus could not read what a newer one wrote."""
 
 ORPHANS_END = 15.0
-"""Seconds to wait for children of a supervisor that was killed; each stops by itself when it notices."""
+"""Seconds to wait for children of a supervisor that was killed. Each ends by itself within `process.ORPHAN_GRACE` after
+it has noticed, for which one that is loading first imports the rest of its modules."""
 
 
 class StateError(Exception):

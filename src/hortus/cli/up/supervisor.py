@@ -1,9 +1,10 @@
 """Supervision of child processes.
 
 Each child is a Python program of ours that keeps three rules: it reports its progress on standard output in JSON lines
-(`ChildReport`); it logs to standard error, which is appended to a file; and it stops at the end of its standard input,
-so that no child survives a supervisor that is killed. One that is started with `LOAD_FIRST` imports what it needs, and
-begins its work with the first line on its standard input: children load at the same time although they begin in order.
+(`ChildReport`); it logs to standard error, which is appended to a file; and it stops on SIGTERM, and at the end of its
+standard input, so that no child survives a supervisor that is killed. One that is started with `LOAD_FIRST` imports
+what it needs, and begins its work with the first line on its standard input: children load at the same time although
+they begin in order.
 """
 
 from __future__ import annotations
@@ -128,7 +129,10 @@ class Child:
             raise ChildFailed(self.name, f"is not kept running any more: {_fault(self._keeper)}")
 
     async def stop(self) -> None:
-        """End it: by closing its standard input and SIGTERM, after `STOP_GRACE` by SIGKILL."""
+        """End it by SIGTERM, after `STOP_GRACE` by SIGKILL.
+
+        Its standard input stays open: the end of that means that this process is gone, and gives it less time.
+        """
         self._stopping = True
         if self._keeper:
             self._keeper.cancel()
@@ -136,8 +140,6 @@ class Child:
         process = self._process
         if process is None or process.returncode is not None:
             return
-        if process.stdin:
-            process.stdin.close()
         with suppress(ProcessLookupError):
             process.send_signal(signal.SIGTERM)
         try:
