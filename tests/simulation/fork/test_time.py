@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import socketserver
+import ssl
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
 
 import pytest
 
+from hortus.apiserver.authn.keys import open_keys
+from hortus.apiserver.store import MemoryBackend
 from hortus.simulation.fork import VirtualClock, VirtualLoop
+from hortus.simulation.fork.time import _ANSWERED
 
 DAY = 86400.0
 
@@ -100,10 +107,82 @@ def test_time_stands_still_for_answers_from_outside_which_come_in_the_order_of_t
 
 
 def test_an_offline_loop_refuses_servers_outside(loop: VirtualLoop) -> None:
-    loop.offline = True
+    loop.go_offline()
 
     async def work() -> None:
         await asyncio.open_connection("127.0.0.1", 9)
+
+    with pytest.raises(ConnectionRefusedError, match="nothing outside of the fleet"):
+        loop.run_until_complete(work())
+
+
+class _Echo(socketserver.StreamRequestHandler):
+    """Answers each line after a while that is long for a loop with nothing to do."""
+
+    def handle(self) -> None:
+        for line in self.rfile:
+            time.sleep(5 * _ANSWERED)
+            self.wfile.write(line)
+
+
+class Registry(NamedTuple):
+    """A server outside that keeps connections open."""
+
+    port: int
+    trusted: ssl.SSLContext | None
+
+    async def connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection("127.0.0.1", self.port, ssl=self.trusted)
+
+
+@pytest.fixture(params=["plain", "TLS"])
+def registry(request: pytest.FixtureRequest) -> Iterator[Registry]:
+    trusted = None
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Echo) as server:
+        server.daemon_threads = True
+        if request.param == "TLS":
+            keys = asyncio.run(open_keys(MemoryBackend(), now=time.time()))
+            trusted = ssl.create_default_context(cadata=keys.ca_pem.decode())
+            server.socket = keys.tls_context().wrap_socket(
+                server.socket, server_side=True, do_handshake_on_connect=False
+            )
+        thread = threading.Thread(target=partial(server.serve_forever, poll_interval=0.01))
+        thread.start()
+        yield Registry(server.server_address[1], trusted)
+        server.shutdown()
+        thread.join()
+
+
+async def _echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+    writer.write(b"hello\n")
+    async with asyncio.timeout(DAY):
+        return await reader.readline()
+
+
+def test_time_stands_still_for_each_answer_over_a_connection_that_is_used_again(
+    loop: VirtualLoop, registry: Registry
+) -> None:
+    async def work() -> list[bytes]:
+        connection = await registry.connected()
+        answers = []
+        for _ in range(2):
+            answers.append(await _echo(*connection))
+            await asyncio.sleep(60.0)
+        connection[1].transport.abort()
+        await asyncio.sleep(1.0)
+        return answers
+
+    assert loop.run_until_complete(work()) == [b"hello\n", b"hello\n"]
+    assert loop.time() == 121.0
+
+
+def test_a_loop_that_goes_offline_uses_no_connection_that_was_open(loop: VirtualLoop, registry: Registry) -> None:
+    async def work() -> None:
+        connection = await registry.connected()
+        assert await _echo(*connection) == b"hello\n"
+        loop.go_offline()
+        assert await connection[0].read() == b""
+        await registry.connected()
 
     with pytest.raises(ConnectionRefusedError, match="nothing outside of the fleet"):
         loop.run_until_complete(work())

@@ -158,5 +158,5 @@ def _outage(text: str) -> Step:
 
 
 async def _offline(fork: Fork, client: Client) -> None:
-    """Refuse connections to registries and all other servers outside."""
-    fork.loop.offline = True
+    """Cut off registries and all other servers outside."""
+    fork.loop.go_offline()

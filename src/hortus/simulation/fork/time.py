@@ -14,9 +14,12 @@ import errno
 import selectors
 import socket
 import time
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
+
+from aiohttp.client_proto import ResponseHandler
 
 from hortus.kube.clock import Timer
 from hortus.kube.network import Network
@@ -26,8 +29,8 @@ T = TypeVar("T")
 _OWN_FILES = 1
 """Files that the loop itself watches: the pipe by which threads wake it."""
 _UNANSWERED, _ANSWERED = 10.0, 0.02
-"""Seconds of the machine for which time waits for a socket or program outside: after something was sent there, and
-after the last piece of its answer."""
+"""Seconds of the machine for which time waits for a server or program outside: after something was sent there or a part
+of an answer came, and after the last piece of an answer."""
 _ROUNDS = 5
 """Looks at the ends of programs."""
 
@@ -39,13 +42,24 @@ class _Selector(selectors.DefaultSelector):
     until = 0.0
     """The machine's time until which something outside may answer."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.servers: set[int] = set()
+        """The files of connections to servers. Their transports say what has come: TLS sends more than answers."""
+
+    def expect(self, seconds: float) -> None:
+        """Something outside may answer within so many seconds of the machine."""
+        self.until = time.monotonic() + seconds
+
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        self.until = time.monotonic() + _UNANSWERED
-        return super().register(fileobj, events, data)
+        key = super().register(fileobj, events, data)
+        if key.fd not in self.servers:
+            self.expect(_UNANSWERED)
+        return key
 
     def _heard(self, found: list[tuple[selectors.SelectorKey, int]]) -> None:
-        if any(key.fileobj is not self.loop.own_pipe for key, _ in found):
-            self.until = time.monotonic() + _ANSWERED
+        if any(key.fileobj is not self.loop.own_pipe and key.fd not in self.servers for key, _ in found):
+            self.expect(_ANSWERED)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         found = super().select(0)
@@ -76,7 +90,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._programs: list[asyncio.SubprocessTransport] = []
         self.network: Network | None = None
         self.offline = False
-        """True refuses connections to servers of the real world."""
+        """True refuses connections to servers of the real world; set by `go_offline`."""
+        self._sockets: weakref.WeakSet[asyncio.Transport] = weakref.WeakSet()
+        """The connections to such servers."""
         self._waits = _Selector()
         self._waits.loop = self
         super().__init__(self._waits)
@@ -88,7 +104,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return getattr(self, "_ssock", None)
 
     def _make_socket_transport(self, *args: Any, **options: Any) -> Any:
-        return self._followed(super()._make_socket_transport(*args, **options))  # type: ignore[misc]
+        return self._connected(args[0], args[1], super()._make_socket_transport(*args, **options))  # type: ignore[misc]
+
+    def _make_ssl_transport(self, *args: Any, **options: Any) -> Any:
+        return self._connected(args[0], args[1], super()._make_ssl_transport(*args, **options))  # type: ignore[misc]
 
     def _make_write_pipe_transport(self, *args: Any, **options: Any) -> Any:
         return self._followed(super()._make_write_pipe_transport(*args, **options))  # type: ignore[misc]
@@ -104,15 +123,35 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         for program in programs:
             program.close()
         for _ in range(_ROUNDS):
-            self._waits.until = time.monotonic() + _ANSWERED
+            self._waits.expect(_ANSWERED)
             await asyncio.sleep(_ANSWERED)
+
+    def _connected(self, sock: socket.socket, protocol: Any, transport: Any) -> Any:
+        """The transport of a connection to a server, followed until the server has answered or hung up."""
+        file, received, lost = sock.fileno(), protocol.data_received, protocol.connection_lost
+
+        def heard(data: bytes) -> None:
+            received(data)
+            body = protocol._payload if isinstance(protocol, ResponseHandler) else None
+            self._waits.expect(_ANSWERED if body is None or body.is_eof() else _UNANSWERED)
+
+        def ended(error: Exception | None) -> None:
+            self._waits.servers.discard(file)
+            self._waits.expect(_ANSWERED)
+            lost(error)
+
+        protocol.data_received, protocol.connection_lost = heard, ended
+        self._sockets.add(transport)
+        self._waits.servers.add(file)
+        self._waits.expect(_UNANSWERED)  # for a TLS handshake
+        return self._followed(transport)
 
     def _followed(self, transport: Any) -> Any:
         """The transport of a socket or pipe to the outside; what is written there may be answered."""
         write = transport.write
 
         def written(data: bytes) -> None:
-            self._waits.until = time.monotonic() + _UNANSWERED
+            self._waits.expect(_UNANSWERED)
             write(data)
 
         transport.write = written
@@ -120,6 +159,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._virtual
+
+    def go_offline(self) -> None:
+        """Refuses connections to servers of the real world from now on, and breaks those that are open."""
+        self.offline = True
+        for transport in [*self._sockets]:
+            transport.abort()
 
     async def sock_connect(self, sock: socket.socket, address: Any) -> None:
         if self.offline:
