@@ -88,7 +88,7 @@ async def test_an_opened_plan_shows_what_will_happen_and_what_has_left_it(world:
     assert blocks["Objects that have left the plan"]["rows"] == []
     assert blocks["What will need somebody"]["rows"][0][2:] == ["it will fail", "operator", "mend it"]
     assert "2 clusters: one, two; 30s to 1m each" in blocks
-    assert blocks["No one cluster"]["rows"][0][0]["path"] == ["rollouts", "rollout", FLEET, "spring"]
+    assert blocks["Fleet-wide"]["rows"][0][0]["path"] == ["rollouts", "rollout", FLEET, "spring"]
     await world.admin.patch(GARDENER_CLUSTERS, "one", {"metadata": {"labels": {"moved": "yes"}}}, HOME)
     page = await browser.get(path)
     assert "&lt;script&gt;alert(1)" in page.text and "<script>alert" not in page.text

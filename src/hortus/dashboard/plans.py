@@ -37,6 +37,7 @@ from hortus.kube.clock import Clock
 from hortus.kube.errors import KubeError
 from hortus.simulation.plan import texts
 from hortus.simulation.plan.model import FleetPlan, ObjectChange
+from hortus.simulation.plan.sections import PROBLEMS, STAGES, sections
 
 LARGEST: Final = 16 << 20
 """Bytes of a file."""
@@ -187,11 +188,10 @@ def _parts(plan: FleetPlan) -> Iterable[Block]:
             for one in plan.stages
         ]  # fmt: skip
         yield Grid("Stages", ("Stage", "Done", "Failed", "Left out", "Takes", "Approval"), stages)
-    if plan.ongoing:
-        yield Grid("What never rests", ("Object",), [[texts.ongoing_line(one)] for one in plan.ongoing])
-    if plan.unknown:
-        unknown: list[list[Cell]] = [[one.where, ", ".join(one.kinds), one.reason] for one in plan.unknown]
-        yield Grid("Unknown, since it could not be read", ("Cluster", "Kinds", "Because"), unknown)
+    for title, entries in sections(plan):
+        if title not in (PROBLEMS, STAGES):
+            rows: list[list[Cell]] = [[one.title, "; ".join(one.lines)] for one in entries]
+            yield Grid(title.capitalize(), ("Object", "Because"), rows)
 
 
 def _groups(plan: FleetPlan) -> Iterable[Block]:
@@ -200,7 +200,7 @@ def _groups(plan: FleetPlan) -> Iterable[Block]:
     if len(plan.groups) > _GROUPS:
         yield Grid("More groups", ("Group",), [[texts.group_title(one)] for one in plan.groups[_GROUPS:]])
     if plan.shared:
-        yield _changes("No one cluster", ((one, 1) for one in plan.shared))
+        yield _changes("Fleet-wide", ((one, 1) for one in plan.shared))
 
 
 def _changes(title: str, changes: Iterable[tuple[ObjectChange, int]]) -> Grid:

@@ -98,6 +98,15 @@ class Caches:
     def _is_left_out(self, cache: Cache) -> bool:
         return cache.name in self._optional and isinstance(self._reflectors[cache.name].problem, NotServed)
 
+    def stalled(self) -> Iterator[tuple[Resource, Cache, Exception]]:
+        """The caches that wait for the first list or whose kind is served no more, each with the problem."""
+        for (selection, _), cache in self._caches.items():
+            problem = self._reflectors[cache.name].problem
+            if problem is None or self._is_left_out(cache):
+                continue
+            if not cache.has_synced or isinstance(problem, NotServed):
+                yield selection.resource, cache, problem
+
     def problems(self) -> Iterator[tuple[Cache, Exception | None]]:
         """Every cache, with why it, or what it holds of an object, is not being kept current now."""
         for cache in self:

@@ -14,13 +14,14 @@ from typing import Any, Protocol, TypeVar
 import structlog
 
 from hortus.engine.backoff import Backoff, spread
+from hortus.engine.cache import Cache
 from hortus.engine.lanes import Flows
 from hortus.engine.metrics import EngineMetrics
 from hortus.engine.outcomes import DeadlineExceeded, HandedOver, Result, StepError
 from hortus.engine.queue import Priority, Queue, QueueClosed
 from hortus.engine.scope import Scope, enter_scope, start_shared
 from hortus.engine.slots import Deadlines, Slot
-from hortus.engine.sources import Detach, Source, Watch
+from hortus.engine.sources import CacheSource, Detach, Source, Watch
 from hortus.engine.within import Interrupted, being_cancelled
 from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.errors import ApiError, Conflict, KubeError, TransportError
@@ -177,6 +178,11 @@ class Controller:
 
         for source in self._sources:
             source.attach(add, self.clock)()
+
+    @property
+    def awaited(self) -> set[Cache]:
+        """The caches that are complete when the workers begin."""
+        return {cache for one in self._sources if isinstance(one, CacheSource) for cache in one.awaited}
 
     @property
     def size(self) -> int:

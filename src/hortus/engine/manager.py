@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from random import Random
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import structlog
 from prometheus_client import CollectorRegistry
@@ -35,6 +35,7 @@ from hortus.engine.shards.records import LEASES
 from hortus.engine.sources import Source, Watch
 from hortus.engine.tracing import TracedReconciler, Tracing
 from hortus.kube.clock import Clock, SystemClock
+from hortus.kube.errors import NotServed
 from hortus.kube.objects import ObjectKey, Resource
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -49,6 +50,18 @@ class Server(Protocol):
     async def start(self) -> None: ...
 
     async def stop(self) -> None: ...
+
+
+class StalledKind(NamedTuple):
+    """A kind that cannot be listed or watched now."""
+
+    resource: Resource
+    is_own: bool
+    """True for one of the manager's own cluster."""
+    is_missing: bool
+    """True where the API server does not serve it: its CRD is missing."""
+    controllers: frozenset[str]
+    """The controllers that do not begin, or do not see changes, before it is there."""
 
 
 class Manager:
@@ -243,6 +256,17 @@ class Manager:
     def all_caches(self) -> Sequence[Caches]:
         """The caches of the manager's own cluster, then those of other API servers."""
         return (self.caches, *self._other_caches)
+
+    @property
+    def stalled(self) -> Sequence[StalledKind]:
+        """The kinds that cannot be listed or watched now, without those that are only for optional controllers."""
+        found: dict[tuple[Resource, bool, bool], set[str]] = {}
+        for caches in self.all_caches:
+            for resource, cache, problem in caches.stalled():
+                waiting = {one.name for one in self._controllers if cache in one.awaited}
+                key = resource, caches is self.caches, isinstance(problem, NotServed)
+                found.setdefault(key, set()).update(waiting)
+        return [StalledKind(*key, frozenset(names)) for key, names in found.items()]
 
     # Running.
 

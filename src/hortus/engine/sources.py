@@ -6,8 +6,8 @@ The sinks are the queue's own method and plain callables, so that an event costs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable
+from typing import Protocol, runtime_checkable
 
 from hortus.engine.cache import Cache, Change
 from hortus.engine.queue import Priority
@@ -30,6 +30,15 @@ class Source(Protocol):
         """Return when all that was there has been added."""
 
 
+@runtime_checkable
+class CacheSource(Protocol):
+    """A source that waits for caches."""
+
+    @property
+    def awaited(self) -> Collection[Cache]:
+        """The caches that are complete when it is ready."""
+
+
 class Watch:
     """The changes of one cache; for another kind `to` says which keys they concern, `when` which of them matter."""
 
@@ -49,15 +58,15 @@ class Watch:
         self.cache = cache
         self.to = to
         self._when = when
-        self._awaited = awaited
+        self.awaited = (cache,) if awaited else ()
         self._priority = int(priority)
 
     def attach(self, add: Add, clock: Clock) -> Detach:
         return self.cache.subscribe(self._own(add) if self.to is None else self._mapped(add, self.to))
 
     async def ready(self) -> None:
-        if self._awaited:
-            await self.cache.synced()
+        for cache in self.awaited:
+            await cache.synced()
 
     def _own(self, add: Add) -> Callable[[Change], None]:
         when, initial, event = self._when, int(Priority.INITIAL), self._priority

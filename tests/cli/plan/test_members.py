@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
+from html import unescape
 from pathlib import Path
 from threading import Thread
 
+import msgspec
 import pytest
 from tests.cli.plan.members import (
     AGENT,
@@ -23,10 +25,15 @@ from tests.cli.plan.members import (
 
 from hortus.apiserver.clusters import certificate_kubeconfig
 from hortus.domains.agents.types import AGENT_CONFIGURATIONS, AGENT_PLACEMENTS
+from hortus.kube import Access, Client
+from hortus.kube.access import Impersonation
 from hortus.kube.errors import Conflict, NotFound
-from hortus.kube.objects import Object
-from hortus.simulation.fork import Fork
-from hortus.simulation.plan.model import FleetPlan
+from hortus.kube.kubeconfig import load
+from hortus.kube.objects import Object, Resource
+from hortus.simulation.fork import Fork, LiveReadFailed
+from hortus.simulation.plan.model import MISSING, FleetPlan
+from hortus.simulation.plan.page import html
+from hortus.simulation.plan.printing import lines, markdown
 from hortus.testing.apiserver import TestServer, started_apiserver
 
 ONE, TWO, AWAY = "one", "two", "away"
@@ -130,19 +137,72 @@ async def test_a_member_that_does_not_answer_is_unknown_and_the_others_are_plann
 async def test_kinds_of_a_member_that_may_not_be_listed_are_unknown_and_the_others_are_planned(
     management: TestServer, server: TestServer, tmp_path: Path, kubeconfigs: dict[str, Object]
 ) -> None:
-    nobody = server.kubeconfig_dict(TWO)
-    issued = server.server.clusters.issue(TWO, username="nobody", groups=(), seconds=3600)
-    nobody["users"][0]["user"] = certificate_kubeconfig(issued, server=server.cluster_url(TWO), name=TWO)["users"][0][
-        "user"
-    ]
-    async with live_fleet(management, server, tmp_path, {**kubeconfigs, TWO: nobody}) as fleet:
+    async with Client.from_kubeconfig(server.kubeconfig_for(TWO)) as client:
+        await _allow(client, server, TWO, "blind", but=("daemonsets",))
+    blind = server.kubeconfig_dict(TWO)
+    issued = server.server.clusters.issue(TWO, username="blind", groups=(), seconds=3600)
+    blind["users"] = certificate_kubeconfig(issued, server=server.cluster_url(TWO), name=TWO)["users"]
+    blind["contexts"][0]["context"]["user"] = blind["users"][0]["name"]
+    async with live_fleet(management, server, tmp_path, {**kubeconfigs, TWO: blind}) as fleet:
         plan = await fleet.plan(applying(agents()))
     assert _made(plan, "DaemonSet") == {ONE: {f"Created {AGENT}"}}
-    assert {one.where for one in plan.unknown} == {TWO}
-    assert any("namespaces" in one.kinds for one in plan.unknown)
+    (unknown,) = plan.unknown
+    assert (unknown.where, unknown.reason) == (TWO, 'User "blind" may not list them')
+    assert unknown.kinds == ("daemonsets.apps",)
+    assert unknown.fix == (
+        'bind it to a ClusterRole with the rules {apiGroups: ["apps"], resources: [daemonsets], '
+        "verbs: [get, list, watch]}"
+    )
+    _assert_reported(plan, f"{TWO}: daemonsets.apps", unknown.reason, unknown.fix)
 
 
-async def test_controllers_wait_for_a_kind_whose_crd_is_missing_and_the_plan_ends(
+@pytest.mark.parametrize("kinds", [("configmaps",), ("agentplacements.fleet.hortus.dev", "configmaps"), ("secrets",)])
+async def test_kinds_of_the_management_cluster_that_may_not_be_listed_are_unknown_and_controllers_wait_for_them(
+    management: TestServer, fleet: LiveFleet, kinds: tuple[str, ...]
+) -> None:
+    plurals = [kind.partition(".")[0] for kind in kinds]
+    plan = await fleet.plan(applying(agents()), access=await _reader(management, but=plurals))
+    (unknown,) = plan.unknown
+    assert (unknown.where, unknown.kinds) == ("root", kinds)
+    for plural in plurals:
+        assert f"resources: [{plural}], verbs: [get, list, watch]}}" in unknown.fix
+    _assert_reported(plan, unknown.reason, unknown.fix, "parts of 1 API server could not be read")
+    assert {*kinds} <= {one.kind for one in plan.waits}
+    assert "AgentConfiguration" in {one.kind for one in plan.shared}
+    assert bool(_made(plan, "DaemonSet")) == (kinds == ("configmaps",))
+
+
+async def test_without_the_crds_there_is_no_plan_and_the_error_names_the_rule(
+    management: TestServer, fleet: LiveFleet
+) -> None:
+    access = await _reader(management, but=["customresourcedefinitions"])
+    with pytest.raises(LiveReadFailed, match=r"resources: \[customresourcedefinitions\], verbs: \[get, list, watch\]"):
+        await fleet.plan(applying(agents()), access=access)
+
+
+async def _reader(server: TestServer, *, but: Sequence[str]) -> Access:
+    """The access of a user who may read all kinds of the management cluster but some."""
+    name, access = f"all-but-{'-'.join(but)}", load(server.kubeconfig).access()
+    async with Client(access) as client:
+        await _allow(client, server, "root", name, but=but)
+    return msgspec.structs.replace(access, impersonate=Impersonation(user=name, groups=("system:authenticated",)))
+
+
+async def _allow(client: Client, server: TestServer, cluster: str, user: str, *, but: Sequence[str]) -> None:
+    """Lets a user read all kinds of a cluster but some."""
+    plurals = {kind.resource.plural for kind in server.server.context.registry.kinds(cluster)} - {*but}
+    rule = {"apiGroups": ["*"], "resources": sorted(plurals), "verbs": ["get", "list", "watch"]}
+    group = "rbac.authorization.k8s.io"
+    roles = Resource(group, "v1", "clusterroles", "ClusterRole", namespaced=False)
+    bindings = Resource(group, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
+    role = {"apiGroup": group, "kind": "ClusterRole", "name": user}
+    subjects = [{"apiGroup": group, "kind": "User", "name": user}]
+    await client.apply(roles, {"metadata": {"name": user}, "rules": [rule]}, field_manager="test")
+    binding = {"metadata": {"name": user}, "roleRef": role, "subjects": subjects}
+    await client.apply(bindings, binding, field_manager="test")
+
+
+async def test_controllers_wait_for_a_kind_whose_crd_is_missing_and_the_plan_says_so(
     server: TestServer, tmp_path: Path, kubeconfigs: dict[str, Object]
 ) -> None:
     with started_apiserver() as management:
@@ -150,6 +210,22 @@ async def test_controllers_wait_for_a_kind_whose_crd_is_missing_and_the_plan_end
             plan = await fleet.plan(applying(agents()))
     assert (plan.ended, _made(plan, "DaemonSet")) == ("Rest", {})
     assert [one.kind for one in plan.shared] == ["AgentConfiguration"]
+    (waits,) = plan.waits
+    assert (waits.where, waits.kind, waits.reason) == ("root", "agentplacements.fleet.hortus.dev", MISSING)
+    assert waits.controllers
+    assert (plan.exit_code, plan.unknown) == (2, ())
+    _assert_reported(plan, waits.kind, *waits.controllers, "nothing of theirs is planned")
+
+
+async def test_no_controller_waits_where_all_crds_are_there(fleet: LiveFleet) -> None:
+    assert (await fleet.plan(applying(agents()))).waits == ()
+
+
+def _assert_reported(plan: FleetPlan, *texts: str) -> None:
+    """The texts stand in all formats."""
+    shown = "\n".join(lines(plan)), "\n".join(markdown(plan)).replace("\\_", "_"), unescape(html(plan))
+    for text in texts:
+        assert [text in one for one in shown] == [True, True, True], text
 
 
 async def test_objects_that_change_meanwhile_are_planned_as_they_were_read(fleet: LiveFleet) -> None:

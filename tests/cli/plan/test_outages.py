@@ -18,6 +18,19 @@ kind: Runtime
 metadata: {{name: {CLUSTER}, namespace: kcp-system}}
 spec: {{shoot: {{kubernetes: {{version: 1.35.0}}}}}}
 """
+STACK = """
+apiVersion: clusterstack.x-k8s.io/v1alpha1
+kind: ClusterStack
+metadata: {{name: sample-1-35, namespace: stacks}}
+spec:
+  {{provider: docker, name: sample, kubernetesVersion: "1.35", noProvider: true, versions: {}, autoSubscribe: {}}}
+"""
+STACK_CLUSTER = """
+apiVersion: cluster.x-k8s.io/v1beta1
+kind: Cluster
+metadata: {name: shop, namespace: stacks}
+spec: {topology: {class: docker-sample-1-34-v1, version: v1.34.1}}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +60,40 @@ def test_a_seed_without_gardenlet_leaves_its_clusters_as_they_are(state: Path) -
     assert plan["ended"] == "Horizon"
 
 
-def test_a_release_that_is_not_here_yet_fails_offline(state: Path) -> None:
-    plan = _planned(state, "--channel", "template-operator/regular=1.1.0", "--offline", code=1)
-    assert plan["problems"], "the module cannot be read"
-    assert not [one for one in plan["clusters"] for change in one["changes"] if change["rolls"]]
+@pytest.mark.parametrize("outage", [("--offline",), ("--without", "registry")])
+def test_a_module_version_that_is_not_here_yet_fails_and_everything_else_is_planned(
+    state: Path, outage: tuple[str, ...]
+) -> None:
+    change = state.parent / "placed.yaml"
+    change.write_text(MINOR)
+    plan = _planned(state, "--channel", "template-operator/regular=1.1.0", "-f", str(change), *outage, code=1)
+    (problem,) = plan["problems"]
+    assert (problem["kind"], problem["name"], problem["owner"]) == ("Kyma", CLUSTER, "operator")
+    assert "template-operator 1.1.0" in problem["message"]
+    assert "cannot be reached" in problem["message"]
+    assert problem["step"]
+    (cluster,) = plan["clusters"]
+    assert not [change for change in cluster["changes"] if change["rolls"]], "the module cannot be read"
+    shoot = next(change for change in cluster["changes"] if change["kind"] == "Shoot")
+    versions = {field["path"]: field["after"] for field in shoot["fields"]}
+    assert versions["spec.kubernetes.version"] == "1.35.0"
+
+
+@pytest.mark.parametrize("release", ["", "[v1]"])
+def test_a_stack_release_that_is_not_here_yet_needs_somebody(state: Path, release: str) -> None:
+    change = state.parent / "stack.yaml"
+    change.write_text(STACK.format(release or "[]", json.dumps(not release)))
+    plan = _planned(state, "-f", str(change), "--without", "registry", code=1)
+    problems = {problem["kind"]: problem for problem in plan["problems"]}
+    problem = problems["ClusterStackRelease" if release else "ClusterStack"]
+    assert problem["owner"] == "operator"
+    assert "cannot be reached" in problem["message"]
+    assert plan["ended"] == "Rest"
+
+
+def test_a_stack_release_that_was_fetched_before_is_there_without_the_registry(state: Path) -> None:
+    change = state.parent / "cluster.yaml"
+    change.write_text(STACK_CLUSTER)
+    plan = _planned(state, "-f", str(change), "--without", "registry", code=2)
+    (cluster,) = plan["clusters"]
+    assert "ClusterAddon" in {one["kind"] for one in cluster["changes"]}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
 from typing import Any, Final, NamedTuple, TypeVar
@@ -23,6 +23,7 @@ from hortus.cli.program import program
 from hortus.domains import all_domains
 from hortus.engine import Manager
 from hortus.engine.hosting import HostWorld
+from hortus.engine.manager import StalledKind
 from hortus.engine.process import GC_THRESHOLDS
 from hortus.engine.rollouts.types import ROLLOUTS, Rollout, RolloutPhase
 from hortus.engine.typed import read
@@ -75,7 +76,8 @@ T = TypeVar("T")
 def run_plan(request: PlanRequest, finish: Callable[[PlanRun], T]) -> T:
     """Runs a plan on a loop of its own and returns what `finish` makes of its end. Raises CommandError, KubeError."""
     loop = VirtualLoop()
-    loop.offline = request.offline
+    if request.offline:
+        loop.go_offline()
     asyncio.set_event_loop(loop)
     thresholds = gc.get_threshold()
     gc.set_threshold(*GC_THRESHOLDS)
@@ -125,6 +127,7 @@ async def _run(request: PlanRequest, live: LiveClusters, loop: VirtualLoop, fini
             ended=ended,
             settled=settled,
             began=began,
+            stalled=controllers.stalled,
             approved=tuple(pace.approved),
         )
         return finish(run)
@@ -154,11 +157,18 @@ class _Controllers:
         self._values = values
         self._world = world
         self._running = AsyncExitStack()
+        self._manager: Manager | None = None
 
     async def start(self) -> None:
         """Returns at once: controllers wait for a kind whose CRD is missing, as in a cluster. Raises FlagError."""
         manager = await self._running.enter_async_context(program(self._values, grace=0.0, world=self._world))
+        self._manager = manager
         self._running.push_async_callback(_ended, manager, asyncio.create_task(manager.run(), name="controllers"))
+
+    @property
+    def stalled(self) -> Sequence[StalledKind]:
+        """The kinds for which they wait."""
+        return self._manager.stalled if self._manager is not None else ()
 
     async def stop(self) -> None:
         """Raises what made a part of the controllers fail."""

@@ -122,9 +122,9 @@ class _Stacks(Domain):
         return (AddonPart(),)
 
     def fleet_views(self) -> Sequence[FleetView[Any]]:
-        from hortus.domains.stacks.rows import AddonRows, ReleaseRows
+        from hortus.domains.stacks.rows import AddonRows, ReleaseRows, StackRows
 
-        return ReleaseRows(), AddonRows()
+        return StackRows(), ReleaseRows(), AddonRows()
 
     def add_commands(self, app: CommandGroup, connect: Callable[[], Connections]) -> None:
         from hortus.domains.stacks import commands

@@ -1,4 +1,4 @@
-"""The rows of releases and addons in `hortus top` and `hortus problems`, with the condition that holds each up."""
+"""The rows of stacks, releases and addons in `hortus top` and `hortus problems`, with the condition that counts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Final, NamedTuple
 from hortus.domains.stacks.types import (
     CLUSTER_ADDONS,
     CLUSTER_STACK_RELEASES,
+    CLUSTER_STACKS,
     ClusterAddon,
+    ClusterStack,
     ClusterStackRelease,
     SeverityCondition,
 )
@@ -17,10 +19,17 @@ from hortus.engine.conditions import FALSE, READY
 from hortus.engine.fleet import FleetKind, FleetObjects, FleetRow, FleetView, RowStanding, reading, seconds_of
 from hortus.schema import ObjectMeta
 
+_STACKS: Final = FleetKind(CLUSTER_STACKS, reading(ClusterStack))
 _RELEASES: Final = FleetKind(CLUSTER_STACK_RELEASES, reading(ClusterStackRelease))
 _ADDONS: Final = FleetKind(CLUSTER_ADDONS, reading(ClusterAddon))
 _FAILED: Final = "Error"
 """The severity of a condition that does not mend by waiting."""
+
+
+class StackSubject(NamedTuple):
+    """A stack."""
+
+    stack: ClusterStack
 
 
 class ReleaseSubject(NamedTuple):
@@ -33,6 +42,21 @@ class AddonSubject(NamedTuple):
     """The addons of a Cluster."""
 
     addon: ClusterAddon
+
+
+class StackRows(FleetView[StackSubject]):
+    """One row for each ClusterStack; the catalogue of the dashboard has them without rows."""
+
+    kinds = (_STACKS,)
+    order = 4
+
+    def subjects(self, objects: FleetObjects) -> Iterable[StackSubject]:
+        return map(StackSubject, objects.all(_STACKS, ClusterStack))
+
+    def row(self, subject: StackSubject) -> FleetRow:
+        conditions = subject.stack.status.conditions
+        ready = any(one.type == READY for one in conditions)
+        return _row(CLUSTER_STACKS.kind, subject.stack.metadata, conditions, ready=ready)
 
 
 class ReleaseRows(FleetView[ReleaseSubject]):

@@ -12,7 +12,7 @@ version that the object has. Where no policy governs a change, the gate writes n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from math import inf
@@ -175,7 +175,7 @@ class GateSource:
         self._kind = kind
         self._keys_of = keys_of
         self._waiting = waiting
-        self._awaited = awaited
+        self.awaited: Sequence[Cache] = caches if caches is not None and awaited else ()
 
     def attach(self, add: Add, clock: Clock) -> Detach:
         if self._caches is None:
@@ -206,7 +206,7 @@ class GateSource:
         return end
 
     async def ready(self) -> None:
-        for cache in self._caches or () if self._awaited else ():
+        for cache in self.awaited:
             await cache.synced()
 
 

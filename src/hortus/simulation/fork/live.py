@@ -12,7 +12,7 @@ import asyncio
 import concurrent.futures
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -22,7 +22,7 @@ import uvloop
 from hortus.kube import Access, Client, ConnectionSettings
 from hortus.kube.connection import Connection
 from hortus.kube.dialing import Dialing
-from hortus.kube.errors import ApiError, BadRequest, Gone, Invalid, KubeError, NotFound
+from hortus.kube.errors import ApiError, BadRequest, Forbidden, Gone, Invalid, KubeError, NotFound
 from hortus.kube.objects import Object, Resource
 from hortus.kube.tls import Contexts
 from hortus.simulation.fork.time import VirtualLoop
@@ -55,6 +55,18 @@ class _ListRequest(NamedTuple):
 
 class LiveReadFailed(Exception):
     """A live cluster, or one of its kinds, that could not be read; the text says why."""
+
+
+def allowing(resources: Iterable[Resource]) -> str:
+    """The rules of a ClusterRole by which the kinds can be read."""
+    plurals: dict[str, set[str]] = {}
+    for one in resources:
+        plurals.setdefault(one.group, set()).add(one.plural)
+    rules = (
+        f'{{apiGroups: ["{group}"], resources: [{", ".join(sorted(names))}], verbs: [get, list, watch]}}'
+        for group, names in sorted(plurals.items())
+    )
+    return f"bind it to a ClusterRole with the rules {', '.join(rules)}"
 
 
 class _Reading:
@@ -112,8 +124,8 @@ class LiveClusters:
         self._open: dict[str, _Reading] = {}
         self.reads: Counter[str] = Counter()
         """Lists that were sent, by cluster."""
-        self.failures: dict[tuple[str, str], str] = {}
-        """By cluster and kind: the reason for which it could not be read."""
+        self.failures: dict[tuple[str, Resource], KubeError] = {}
+        """By cluster and kind: the error for which it could not be read."""
         # A TLS connection takes much less memory there than on a loop of asyncio.
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="live clusters", daemon=True)
@@ -150,6 +162,10 @@ class LiveClusters:
         reading = self._open.get(name)
         return reading is not None and bool(reading.failure)
 
+    def forbidden(self, name: str) -> list[Resource]:
+        """The kinds of a cluster that its user may not list."""
+        return [one for (of, one), error in self.failures.items() if of == name and isinstance(error, Forbidden)]
+
     async def list(self, name: str, resource: Resource) -> LiveList:
         """All objects of a kind; none where it is not served. To be called on a virtual loop. Raises LiveReadFailed."""
         loop = asyncio.get_running_loop()
@@ -162,7 +178,7 @@ class LiveClusters:
         try:
             return await loop.outside(asked.answer)
         except KubeError as error:
-            self.failures[name, resource.plural] = str(error)
+            self.failures[name, resource] = error
             raise LiveReadFailed(f"{resource.plural} of cluster {name} could not be read: {error}") from error
 
     def _ask(self) -> None:

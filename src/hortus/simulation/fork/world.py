@@ -32,7 +32,7 @@ from hortus.kube.selectors import LabelSelector
 from hortus.kube.tokens import claims_of
 from hortus.simulation.faults import Faults
 from hortus.simulation.fork.counting import RequestCounts
-from hortus.simulation.fork.live import CENTRAL, LiveCluster, LiveClusters, LiveReadFailed
+from hortus.simulation.fork.live import CENTRAL, LiveCluster, LiveClusters, LiveReadFailed, allowing
 from hortus.simulation.fork.naming import FOREIGN, GARDEN, NOWHERE, ForkNames
 from hortus.simulation.fork.pipes import MemoryConnector
 from hortus.simulation.fork.store import UNREAD, Filling, ReadThrough
@@ -115,7 +115,9 @@ class Fork:
                 await fork._serve()
                 await fork._begin()
             except ServiceUnavailable as error:
-                raise LiveReadFailed(f"the management cluster cannot be planned for: {error.message}") from None
+                refused = live.forbidden("root")
+                fix = f"; {allowing(refused)}" if refused else ""
+                raise LiveReadFailed(f"the management cluster cannot be planned for: {error.message}{fix}") from None
             yield fork
         finally:
             loop.network = None

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from hortus.engine.fleet import OWNERS, FleetKind, FleetObjects, FleetRow, FleetView, RowStanding
+from hortus.engine.outcomes import Actor
 from hortus.engine.rollouts.types import ROLLOUTS, Rollout
 from hortus.engine.typed import NotReadable, read
 from hortus.kube import durations
@@ -27,7 +29,6 @@ from hortus.simulation.plan.model import (
     Ongoing,
     PlannedProblem,
     StagePlan,
-    UnknownPart,
 )
 from hortus.simulation.plan.snapshot import ForkSnapshot, StateChange
 
@@ -136,13 +137,19 @@ def is_reported(found: StateChange) -> bool:
     return found.suffix not in _SERVER_KINDS
 
 
-def problems(views: Iterable[FleetView[Any]], before: ForkSnapshot, after: ForkSnapshot) -> tuple[PlannedProblem, ...]:
-    """The rows that need somebody after, and did not before or were another problem."""
-    views = list(views)
-    known = {_identity(row) for row in _rows(views, before)}
-    found = [row for row in _rows(views, after) if _identity(row) not in known]
+def problems(
+    views: Iterable[FleetView[Any]], before: ForkSnapshot, after: ForkSnapshot, aliases: Aliases, *, rests: bool
+) -> tuple[PlannedProblem, ...]:
+    """The rows that need somebody after, and did not before or were another problem.
+
+    Where everything `rests`, nothing comes by itself any more: rows that wait need somebody as well.
+    """
+    views, worst = list(views), RowStanding.WAITING if rests else RowStanding.FAILED
+    known = {_identity(row) for row in _rows(views, before, worst)}
+    found = [_stuck(row) for row in _rows(views, after, worst) if _identity(row) not in known]
     return tuple(
         PlannedProblem(
+            cluster=aliases.about("root", {"metadata": {"name": row.name}}),
             kind=row.kind,
             namespace=row.namespace,
             name=row.name,
@@ -156,11 +163,19 @@ def problems(views: Iterable[FleetView[Any]], before: ForkSnapshot, after: ForkS
     )
 
 
+def _stuck(row: FleetRow) -> FleetRow:
+    if row.standing == RowStanding.FAILED or row.owner != Actor.NOBODY:
+        return row
+    step = row.step or "see its conditions: it waits for something that does not come in this plan"
+    return msgspec.structs.replace(row, owner=Actor.OPERATOR, step=step)
+
+
 def _identity(row: FleetRow) -> tuple[str, ...]:
     return (row.kind, row.namespace, row.name, row.state, row.reason)
 
 
-def _rows(views: Sequence[FleetView[Any]], snapshot: ForkSnapshot) -> Iterator[FleetRow]:
+def _rows(views: Sequence[FleetView[Any]], snapshot: ForkSnapshot, worst: RowStanding) -> Iterator[FleetRow]:
+    """The rows that are as bad as `worst`, or worse."""
     values: dict[FleetKind, Mapping[ObjectKey, object]] = {}
     for kind in {kind: None for view in views for kind in view.kinds}:
         bucket = f"{GARDEN if kind.garden else 'root'}/{kind.resource.group or 'core'}/{kind.resource.plural}"
@@ -170,7 +185,7 @@ def _rows(views: Sequence[FleetView[Any]], snapshot: ForkSnapshot) -> Iterator[F
         objects_of = FleetObjects(values)
         for subject in view.subjects(objects_of):
             row = view.row(subject)
-            if row.standing == RowStanding.FAILED:
+            if row.standing <= worst:
                 yield row
 
 
@@ -219,7 +234,7 @@ def ongoing(activity: Activity, aliases: Aliases) -> tuple[Ongoing, ...]:
     """The objects that never rest: those that go in circles first."""
     loops = [
         Ongoing(
-            where=_called(one.cluster, aliases),
+            where=aliases.called(one.cluster),
             kind=one.kind,
             name=one.name,
             writes=one.writes,
@@ -231,7 +246,7 @@ def ongoing(activity: Activity, aliases: Aliases) -> tuple[Ongoing, ...]:
     ]
     recurring = [
         Ongoing(
-            where=_called(one.cluster, aliases),
+            where=aliases.called(one.cluster),
             kind=one.kind,
             name=one.name,
             writes=one.writes,
@@ -243,26 +258,11 @@ def ongoing(activity: Activity, aliases: Aliases) -> tuple[Ongoing, ...]:
     return (*loops, *recurring)
 
 
-def unknown(fork: Fork, aliases: Aliases) -> tuple[UnknownPart, ...]:
-    """The parts of the fleet that could not be read, with one reason a cluster."""
-    kinds: dict[tuple[str, str], list[str]] = {}
-    for (cluster, kind), reason in fork.live.failures.items():
-        kinds.setdefault((cluster, reason), []).append(kind)
-    return tuple(
-        UnknownPart(where=_called(cluster, aliases), kinds=tuple(sorted(names)), reason=reason)
-        for (cluster, reason), names in sorted(kinds.items())
-    )
-
-
 def requests(fork: Fork, aliases: Aliases) -> tuple[Counter[str], Counter[str]]:
     """Calls and writes of the controllers, by cluster."""
     calls: Counter[str] = Counter()
     writes: Counter[str] = Counter()
     for found, counts in ((calls, fork.counts.calls), (writes, fork.counts.writes)):
         for where, count in counts.items():
-            found[_called(where, aliases)] += count
+            found[aliases.called(where)] += count
     return calls, writes
-
-
-def _called(where: str, aliases: Aliases) -> str:
-    return where if where in ("root", GARDEN) else aliases.about(where, {})

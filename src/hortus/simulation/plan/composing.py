@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hortus.engine.fleet import FleetView
+from hortus.engine.manager import StalledKind
 from hortus.kube.objects import format_time
 from hortus.simulation.fork import Fork
 from hortus.simulation.plan.activity import Activity, Burst, busy
@@ -18,8 +19,8 @@ from hortus.simulation.plan.building import (
     problems,
     requests,
     stages,
-    unknown,
 )
+from hortus.simulation.plan.gaps import unknown, waits
 from hortus.simulation.plan.grouping import Aliases, groups
 from hortus.simulation.plan.model import ClusterPlan, FleetPlan, ObjectChange, Sums
 from hortus.simulation.plan.snapshot import ForkSnapshot
@@ -40,6 +41,8 @@ class PlanRun(NamedTuple):
     """False where the fleet did not rest even without the change."""
     began: float
     """The fork's monotonic time at which the change was applied."""
+    stalled: Sequence[StalledKind]
+    """The kinds for which controllers wait at the end."""
     approved: Sequence[str]
     """Stages that were approved in the plan, as people would have to, each as ROLLOUT/STAGE."""
 
@@ -66,13 +69,15 @@ def plan_of(run: PlanRun, change: Sequence[str], views: Iterable[FleetView[Any]]
         ended=run.ended,
         settled=run.settled,
         seconds=max(run.activity.last - run.began, 0.0),
+        passed=run.fork.clock.monotonic() - run.began,
         sums=_sums([one for one, _ in reported], clusters, run),
         groups=groups(clusters, aliases),
         shared=tuple(one for one, cluster in reported if not cluster),
         stages=stages(run.before, run.after, run.approved),
-        problems=problems(views, run.before, run.after),
+        problems=problems(views, run.before, run.after, aliases, rests=run.ended == "Rest"),
         ongoing=ongoing(run.activity, aliases),
         unknown=unknown(run.fork, aliases),
+        waits=waits(run.stalled),
         clusters=tuple(clusters),
     )
 

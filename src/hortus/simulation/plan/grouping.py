@@ -73,6 +73,10 @@ class Aliases:
                 return found
         return self.find(metadata["name"])
 
+    def called(self, where: str) -> str:
+        """The name of the cluster of an API server; root and garden are called so."""
+        return where if where in ("root", "garden") else self.about(where, {})
+
     def pattern(self, cluster: str) -> re.Pattern[str]:
         """Matches the cluster's names in texts."""
         names = sorted(self._of.get(cluster, [cluster]), key=len, reverse=True)

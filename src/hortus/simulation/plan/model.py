@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
+MISSING: Final = "its CRD is missing"
+"""The reason of a wait."""
 Action = Literal["Created", "Changed", "Replaced", "Deleted"]
 
 
@@ -35,8 +37,13 @@ class ObjectChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlannedProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that needs somebody at the end of the plan, and did not before."""
+    """Something that needs somebody at the end of the plan, and did not before.
 
+    Where everything rests, what is still not ready is a problem as well: nothing goes on by itself any more.
+    """
+
+    cluster: str = ""
+    """The cluster that it is about; empty for none."""
     kind: str
     namespace: str
     name: str
@@ -112,7 +119,23 @@ class UnknownPart(msgspec.Struct, frozen=True, kw_only=True):
 
     where: str
     kinds: tuple[str, ...]
+    """Each as in the name of its CRD: PLURAL.GROUP, or PLURAL for one of Kubernetes' core."""
     reason: str
+    fix: str = ""
+    """The next step, where that is known."""
+
+
+class WaitingKind(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind without which controllers do not work: nothing of theirs is in the plan."""
+
+    where: str
+    """The API server: root or garden."""
+    kind: str
+    """As in the name of its CRD: PLURAL.GROUP, or PLURAL for one of Kubernetes' core."""
+    version: str
+    reason: str
+    controllers: tuple[str, ...]
+    """The controllers that wait for it; none where only parts of reconciles need it."""
 
 
 class Sums(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,6 +165,8 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     """Seconds from the change until the last write."""
     sums: Sums
+    passed: float = 0.0
+    """Seconds from the change until the end of the plan."""
     groups: tuple[ClusterGroup, ...]
     shared: tuple[ObjectChange, ...]
     """Changes that are about no one cluster."""
@@ -149,6 +174,8 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[PlannedProblem, ...] = ()
     ongoing: tuple[Ongoing, ...] = ()
     unknown: tuple[UnknownPart, ...] = ()
+    waits: tuple[WaitingKind, ...] = ()
+    """The kinds for which controllers wait at the end."""
     clusters: tuple[ClusterPlan, ...] = ()
 
     @property

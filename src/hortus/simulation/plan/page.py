@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Final
 
 from hortus.simulation.load.page import document
 from hortus.simulation.plan import texts
 from hortus.simulation.plan.model import ClusterGroup, FleetPlan, ObjectChange
-from hortus.simulation.plan.texts import (
-    SIGNS,
-    duration,
-    facts,
-    field_lines,
-    group_rows,
-    place,
-    remarks,
-    stage_time,
-    where,
-)
+from hortus.simulation.plan.sections import FIRST, SectionEntry, sections
+from hortus.simulation.plan.texts import SIGNS, duration, facts, field_lines, group_rows, place, remarks, where
 
 _STYLE: Final = """<style>
 .plan td{white-space:normal}.plan td.sign{width:1.6rem;font-weight:700;text-align:center}
@@ -37,7 +28,7 @@ border-radius:.5rem;padding:.8rem 1rem;margin-top:.8rem;overflow-x:auto}details 
 
 def html(plan: FleetPlan) -> str:
     """The whole document."""
-    body = "".join((_STYLE, _head(plan), *_failures(plan), *_groups(plan), *_rest(plan)))
+    body = "".join((_STYLE, _head(plan), *_sections(plan, first=True), *_groups(plan), *_sections(plan, first=False)))
     return document(f"Plan: {texts.headline(plan)}", body)
 
 
@@ -51,7 +42,7 @@ def _head(plan: FleetPlan) -> str:
         (str(sums.replaced + sums.deleted), "deleted or replaced"),
         (str(sums.rolls), "workloads roll"),
         (str(sums.data), "deletions take data along"),
-        (duration(plan.seconds), "until all rests"),
+        (duration(plan.seconds), "until the last write"),
     ]
     shown = "".join(f"<div><b>{escape(number)}</b><span>{escape(text)}</span></div>" for number, text in cards)
     remarks_on = "".join(
@@ -79,7 +70,7 @@ def _groups(plan: FleetPlan) -> Iterator[str]:
         )
     if plan.shared:
         rows = [(change, 1) for change in plan.shared]
-        yield f'<details class="group" open><summary>No one cluster</summary>{_table(rows)}</details>'
+        yield f'<details class="group" open><summary>Fleet-wide</summary>{_table(rows)}</details>'
 
 
 def _names(group: ClusterGroup) -> str:
@@ -105,35 +96,15 @@ def _row(change: ObjectChange, count: int) -> str:
     )
 
 
-def _failures(plan: FleetPlan) -> Iterator[str]:
-    if plan.problems:
-        problems = [
-            (f"{one.kind} {one.namespace}/{one.name}", one.state, one.owner, one.message or one.reason, one.step)
-            for one in plan.problems
-        ]
-        yield _section("What needs somebody", ("object", "state", "owner", "message", "next step"), problems)
-    if plan.unknown:
-        parts = [(texts.side(one.where), ", ".join(one.kinds), one.reason) for one in plan.unknown]
-        yield _section("Unknown, since it could not be read", ("cluster", "kinds", "reason"), parts)
+def _sections(plan: FleetPlan, *, first: bool) -> Iterator[str]:
+    """The sections after the changes; those that need somebody come `first`."""
+    for title, entries in sections(plan):
+        if (title in FIRST) == first:
+            body = "".join(_entry(one) for one in entries)
+            head = f"<h2>{escape(title.capitalize())}</h2>"
+            yield f'<section class="wide">{head}<table class="plan">{body}</table></section>'
 
 
-def _rest(plan: FleetPlan) -> Iterator[str]:
-    if plan.stages:
-        rows = [
-            (
-                stage.rollout,
-                stage.stage,
-                f"{stage.succeeded} of {stage.clusters} done, {stage.failed} failed, {stage.skipped} left out",
-                stage_time(stage),
-            )
-            for stage in plan.stages
-        ]
-        yield _section("Stages", ("rollout", "stage", "clusters", "time"), rows)
-    if plan.ongoing:
-        yield _section("What never rests", ("",), [(texts.ongoing_line(one),) for one in plan.ongoing])
-
-
-def _section(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(one)}</th>" for one in heads)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f'<section class="wide"><h2>{escape(title)}</h2><table class="plan"><tr>{head}</tr>{body}</table></section>'
+def _entry(entry: SectionEntry) -> str:
+    lines = "".join(f'<div class="field">{escape(line)}</div>' for line in entry.lines)
+    return f"<tr><td>{escape(entry.title)}{lines}</td></tr>"

@@ -6,7 +6,16 @@ from collections.abc import Iterator
 
 from hortus.simulation.plan import texts
 from hortus.simulation.plan.model import ClusterGroup, FleetPlan, ObjectChange
-from hortus.simulation.plan.texts import SIGNS, facts, field_lines, group_rows, place, remarks, stage_time, where
+from hortus.simulation.plan.sections import sections
+from hortus.simulation.plan.texts import (
+    SIGNS,
+    facts,
+    field_lines,
+    group_rows,
+    place,
+    remarks,
+    where,
+)
 
 
 def lines(plan: FleetPlan) -> Iterator[str]:
@@ -21,7 +30,7 @@ def lines(plan: FleetPlan) -> Iterator[str]:
         yield from _changes(group)
     if plan.shared:
         yield ""
-        yield "no one cluster:"
+        yield "fleet-wide:"
         for change in plan.shared:
             yield from _change(change, 1)
     yield from _rest(plan)
@@ -40,28 +49,12 @@ def _change(change: ObjectChange, count: int) -> Iterator[str]:
 
 
 def _rest(plan: FleetPlan) -> Iterator[str]:
-    if plan.stages:
+    for title, entries in sections(plan):
         yield ""
-        yield "stages:"
-        for stage in plan.stages:
-            yield f"  {stage.rollout} {stage.stage}: {stage.succeeded} of {stage.clusters} done, {stage_time(stage)}"
-    if plan.problems:
-        yield ""
-        yield "what needs somebody:"
-        for one in plan.problems:
-            yield f"  {one.kind} {one.namespace}/{one.name} {one.state} ({one.owner}): {one.message or one.reason}"
-            if one.step:
-                yield f"      {one.step}"
-    if plan.ongoing:
-        yield ""
-        yield "what never rests:"
-        for restless in plan.ongoing:
-            yield f"  {texts.ongoing_line(restless)}"
-    if plan.unknown:
-        yield ""
-        yield "unknown, since it could not be read:"
-        for part in plan.unknown:
-            yield f"  {texts.side(part.where)}: {', '.join(part.kinds)}: {part.reason}"
+        yield f"{title}:"
+        for entry in entries:
+            yield f"  {entry.title}"
+            yield from (f"      {line}" for line in entry.lines)
 
 
 def markdown(plan: FleetPlan) -> Iterator[str]:
@@ -79,12 +72,15 @@ def markdown(plan: FleetPlan) -> Iterator[str]:
         yield from _table([*group_rows(group)])
     if plan.shared:
         yield ""
-        yield "### No one cluster"
+        yield "### Fleet-wide"
         yield ""
         yield from _table([(change, 1) for change in plan.shared])
-    rest = [*_rest(plan)]
-    for line in rest:
-        yield f"### {line[:-1].capitalize()}\n" if line.endswith(":") and not line.startswith(" ") else _item(line)
+    for title, entries in sections(plan):
+        yield ""
+        yield f"### {title.capitalize()}"
+        yield ""
+        for entry in entries:
+            yield f"- {_cell(entry.title)}{''.join(f'<br>{_cell(line)}' for line in entry.lines)}"
 
 
 def _table(rows: list[tuple[ObjectChange, int]]) -> Iterator[str]:
@@ -95,10 +91,6 @@ def _table(rows: list[tuple[ObjectChange, int]]) -> Iterator[str]:
         title = f"{place(change)}{f' ({remark})' if remark else ''}"
         fields = "<br>".join(_cell(line) for line in field_lines(change.fields))
         yield f"| {SIGNS[change.action]} | {_cell(title)} | {where(change)} | {fields} |"
-
-
-def _item(line: str) -> str:
-    return f"- {_cell(line.strip())}" if line.strip() else ""
 
 
 def _cell(text: str) -> str:

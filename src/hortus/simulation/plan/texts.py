@@ -8,7 +8,7 @@ from typing import Any, Final
 import orjson
 
 from hortus.simulation.plan.grouping import counted
-from hortus.simulation.plan.model import ClusterGroup, FieldChange, FleetPlan, ObjectChange, Ongoing, StagePlan
+from hortus.simulation.plan.model import ClusterGroup, FieldChange, FleetPlan, ObjectChange
 
 SIGNS: Final = {"Created": "+", "Changed": "~", "Replaced": "±", "Deleted": "-"}
 NAMES: Final = 6
@@ -31,20 +31,8 @@ def duration(seconds: float) -> str:
     return " ".join(parts[:2])
 
 
-def stage_time(stage: StagePlan) -> str:
-    """The time that a stage takes, as `50m 8s, soaks for 1d, needs an approval`."""
-    parts = [duration(stage.seconds) if stage.seconds is not None else "does not end"]
-    if stage.soak:
-        parts.append(f"soaks for {duration(stage.soak)}")
-    if stage.approved:
-        parts.append("needs an approval")
-    return ", ".join(parts)
-
-
 def headline(plan: FleetPlan) -> str:
     sums = plan.sums
-    if not plan.changes_something:
-        return "No change."
     parts = [
         f"{count} {word}"
         for count, word in (
@@ -55,10 +43,15 @@ def headline(plan: FleetPlan) -> str:
         )
         if count
     ]
-    text = f"{amount(sums.clusters, 'cluster')}: {', '.join(parts)}"
+    place = amount(sums.clusters, "cluster") if sums.clusters else "Fleet-wide only"
+    text = f"{place}: {', '.join(parts)}" if parts else "No change"
     notes = [amount(sums.rolls, "workload rolls", "workloads roll")] if sums.rolls else []
     notes += [amount(sums.data, "deletion takes data along", "deletions take data along")] if sums.data else []
-    return f"{text}; {'; '.join(notes)}." if notes else f"{text}."
+    notes += [amount(len(plan.problems), "object needs somebody", "objects need somebody")] if plan.problems else []
+    loops = sum(one.how == "loop" for one in plan.ongoing)
+    notes += [amount(loops, "loop never rests", "loops never rest")] if loops else []
+    notes += ["cut short: the budget of time was spent"] if plan.ended == "Budget" else []
+    return f"{'; '.join((text, *notes))}."
 
 
 def amount(count: int, one: str, several: str = "") -> str:
@@ -67,26 +60,39 @@ def amount(count: int, one: str, several: str = "") -> str:
 
 def facts(plan: FleetPlan) -> list[tuple[str, str]]:
     """The sums with their titles."""
-    ends = {
-        "Rest": "everything rests",
-        "Horizon": "the horizon was reached",
-        "Budget": "the budget of time was spent before everything rested",
-    }
     found = [("change", one) for one in plan.change] or [("change", "none: time alone")]
     found += [
-        ("until", f"{ends[plan.ended]}, {duration(plan.seconds)} after the change"),
+        ("until", _end(plan)),
         ("controllers", f"{amount(plan.sums.calls, 'call')}, {plan.sums.writes} of them writes"),
         ("live side", f"{amount(plan.sums.reads, 'list')} read, nothing written"),
     ]
     if not plan.settled:
         found.append(("note", "the fleet did not rest before the change: other work may be among this"))
+    if waiting := {name for one in plan.waits for name in one.controllers}:
+        count = amount(len(waiting), "controller waits", "controllers wait")
+        found.append(("note", f"{count} for kinds that are missing, see below: nothing of theirs is planned"))
+    if clusters := len({one.where for one in plan.unknown}):
+        count = amount(clusters, "API server", "API servers")
+        found.append(("note", f"parts of {count} could not be read, see below: what happens there is not planned"))
     return found
 
 
+def _end(plan: FleetPlan) -> str:
+    since = "after the change" if plan.change else "after the start"
+    last = f"{duration(plan.seconds)} {since}"
+    if plan.ended == "Rest":
+        return f"everything rests, {last}"
+    what = "the horizon" if plan.ended == "Horizon" else "the budget of time was spent before everything rested"
+    return f"{what}, {duration(plan.passed)} {since}; the last write came {last}"
+
+
 def group_title(group: ClusterGroup) -> str:
-    names = ", ".join(group.clusters[:NAMES])
-    more = f" and {group.count - NAMES} more" if group.count > NAMES else ""
-    return f"{amount(group.count, 'cluster')}: {names}{more}"
+    return clusters_title(group.clusters)
+
+
+def clusters_title(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+    return f"{amount(len(names), 'cluster')}: {', '.join(names[:NAMES])}{more}"
 
 
 def group_time(group: ClusterGroup) -> str:
@@ -151,12 +157,3 @@ def value(found: Any) -> str:
         return "(none)"
     text = found if isinstance(found, str) else orjson.dumps(found).decode()
     return f"{text[:_VALUE]}…" if len(text) > _VALUE else text or '""'
-
-
-def ongoing_line(one: Ongoing) -> str:
-    at = side(one.where)
-    if one.how == "recurring":
-        return f"{one.kind} {one.name} ({at}) is written every {duration(one.period)}, with or without the change"
-    managers = " and ".join(one.managers)
-    paths = ", ".join(field.path for field in one.fields[:3])
-    return f"{one.kind} {one.name} ({at}) goes in circles: {managers} wrote {paths} {one.writes} times"
