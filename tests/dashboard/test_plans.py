@@ -125,12 +125,15 @@ async def test_objects_are_compared_with_the_permissions_of_the_viewer(world: Wo
     ("broken", "why"),
     [
         (lambda text: text.replace(b"1.1.0", b"1.2.0"), "was edited after it was saved"),
-        (lambda text: text.replace(b"plan.hortus.dev/v1", b"plan.hortus.dev/v9"), "is not plan.hortus.dev/v1"),
+        (
+            lambda text: text.replace(b"plan.hortus.dev/v2", b"plan.hortus.dev/v9"),
+            "was saved by another version of Hortus",
+        ),
         (lambda text: text[:-40], "is no saved plan"),
         (lambda text: b"", "is no saved plan"),
         (lambda text: b"\xff\xfe\x00", "is no saved plan"),
         (lambda text: b"[" * 100_000, "is no saved plan"),
-        (lambda text: b'{"format": "plan.hortus.dev/v1", "server": 5}', "is no saved plan"),
+        (lambda text: b'{"format": "plan.hortus.dev/v2", "server": 5}', "is no saved plan"),
     ],
 )
 async def test_a_file_that_is_no_plan_as_it_was_saved_is_refused_with_its_reason(

@@ -59,7 +59,10 @@ def test_a_plan_that_was_edited_is_refused(tmp_path: Path, field: str) -> None:
         (b"", "is no saved plan"),
         (b"{}", "is no saved plan"),
         (b'{"server": 1}', "is no saved plan"),
-        (b'{"format": "other", "server": "", "objects": [], "plan": {}}', "format 'other' is not"),
+        (b'{"sums": {}, "groups": []}', "what `-o json` prints has none"),
+        (b'{"format": "other", "server": "", "objects": [], "plan": {}}', "its format is 'other'"),
+        (b'{"format": "plan.hortus.dev/v1", "objects": 5}', "was saved by another version of Hortus"),
+        (b'{"format": "plan.hortus.dev/v2", "server": "", "obj', "or not all of it: Input data was truncated"),
     ],
 )
 def test_what_is_no_plan_is_refused_with_the_fix(tmp_path: Path, content: bytes, words: str) -> None:

@@ -16,13 +16,18 @@ from typing import Any, Final, Protocol
 import msgspec
 import orjson
 
-from hortus.kube.errors import NotFound
-from hortus.kube.objects import Object, Resource
+from hortus.kube.errors import Forbidden, NotFound
+from hortus.kube.objects import Object, Resource, parse_time
 
-FORMAT: Final = "plan.hortus.dev/v1"
+FORMAT: Final = "plan.hortus.dev/v2"
+OLDEST: Final = 7 * 86400.0
+"""Seconds after which a plan is refused: certificates and maintenance windows change what controllers do meanwhile."""
+_IDENTITY: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False), "kube-system"
+"""The object whose UID is that of its cluster, by custom."""
 ABSENT: Final = "absent"
 """In place of a checksum: the object does not exist."""
 _LARGEST: Final = 256 << 20
+_AGAIN: Final = "plan again with `hortus plan --save FILE`"
 
 
 class PlanFileError(Exception):
@@ -46,14 +51,28 @@ class PlanFileObject(msgspec.Struct, frozen=True, kw_only=True):
         return Resource(self.group, self.version, self.plural, self.kind, namespaced=bool(self.namespace))
 
 
+class _Head(msgspec.Struct):
+    format: str = ""
+
+
 class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
     format: str = FORMAT
     server: str
     """The management cluster that was planned for."""
+    cluster: str = ""
+    """The UID of its Namespace kube-system; empty where that is not known."""
     objects: tuple[PlanFileObject, ...]
     plan: dict[str, Any]
     """The plan itself, as `-o json` prints it."""
     checksum: str = ""
+
+    @property
+    def made(self) -> float:
+        """The time at which the fleet was read, in seconds since 1970; 0 where it is not known."""
+        try:
+            return parse_time(str(self.plan.get("began")))
+        except ValueError:
+            return 0.0
 
     def sealed(self) -> PlanFile:
         """The file with its checksum."""
@@ -88,7 +107,7 @@ def load(path: Path) -> PlanFile:
     """Reads a saved plan. Raises PlanFileError."""
     try:
         if path.stat().st_size > _LARGEST:
-            raise PlanFileError(f"{path} is too large for a plan; save one with `hortus plan --save FILE`")
+            raise PlanFileError(f"{path} is too large for a plan; {_AGAIN}")
         content = path.read_bytes()
     except OSError as error:
         raise PlanFileError(f"{path}: {error.strerror}") from None
@@ -98,14 +117,42 @@ def load(path: Path) -> PlanFile:
 def understood(content: bytes, name: str) -> PlanFile:
     """The plan of a file's content. Raises PlanFileError, which names the file."""
     try:
+        head = msgspec.json.decode(content, type=_Head)
+        if not head.format:
+            raise PlanFileError(f"{name} is no saved plan: it has no format (what `-o json` prints has none); {_AGAIN}")
+        if head.format != FORMAT:
+            raise PlanFileError(
+                f"{name} was saved by another version of Hortus: its format is {head.format!r}, not {FORMAT}; {_AGAIN}"
+            )
         found = msgspec.json.decode(content, type=PlanFile)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise PlanFileError(f"{name} is no saved plan: {error}; save one with `hortus plan --save FILE`") from None
-    if found.format != FORMAT:
-        raise PlanFileError(f"{name}: format {found.format!r} is not {FORMAT}; save the plan again")
+        raise PlanFileError(f"{name} is no saved plan, or not all of it: {error}; {_AGAIN}") from None
     if found.checksum != _checksum(found):
-        raise PlanFileError(f"{name} was edited after it was saved: its checksum does not fit; plan again")
+        raise PlanFileError(f"{name} was edited after it was saved: its checksum does not fit; {_AGAIN}")
     return found
+
+
+async def refusal(file: PlanFile, client: Reader, *, server: str, now: float) -> str:
+    """The reason why a plan does not count for the fleet at `server`, whatever it changes; empty for none.
+
+    Raises KubeError.
+    """
+    try:
+        cluster = await cluster_of(client)
+    except (Forbidden, NotFound):
+        cluster = ""
+    is_same = file.cluster == cluster if file.cluster and cluster else file.server == server
+    if not is_same:
+        return f"was made for another fleet, {file.server}, and this is {server}"
+    if (age := now - file.made) > OLDEST:
+        made = f"was made {age / 86400:.0f} days ago" if file.made else "does not say when it was made"
+        return f"{made}, and after {OLDEST / 86400:.0f} days a plan does not count any more"
+    return ""
+
+
+async def cluster_of(client: Reader) -> str:
+    """The UID by which a cluster is known. Raises KubeError."""
+    return str((await client.get(*_IDENTITY))["metadata"].get("uid", ""))
 
 
 async def drift(file: PlanFile, client: Reader) -> Sequence[str]:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
+import time
+from pathlib import Path
 
+from msgspec.structs import replace
 from tests.cli.terminals import terminal
-from tests.domains.rollouts.world import APPLIANCE_KIND, RolloutWorld
+from tests.domains.rollouts.world import APPLIANCE_KIND, FLEET, RolloutWorld
 from tests.scenarios.running import hortus
 
 from hortus.domains.rollouts.rows import RolloutRows, RolloutSubject
 from hortus.engine import Actor
 from hortus.engine.fleet import FleetRow, RowStanding
-from hortus.engine.rollouts.types import CHANGE_KINDS, Rollout, RolloutPhase
-from hortus.kube import yaml
+from hortus.engine.planfile import PlanFile, PlanFileObject, save, state_of
+from hortus.engine.rollouts.types import CHANGE_KINDS, ROLLOUTS, Rollout, RolloutPhase
+from hortus.kube import Resource, yaml
+from hortus.kube.objects import format_time
 from hortus.schema import decode
 
 RINGS = [
@@ -61,6 +66,43 @@ async def test_a_rollout_is_started_approved_and_followed_to_its_end(here: Rollo
     assert (
         await _typed(here, "list")
     ).stderr == "No rollouts under way in namespace fleet; 1 ended: `hortus rollout history`.\n"
+
+
+async def test_a_plan_counts_for_its_rollout_in_its_fleet_for_a_week(here: RolloutWorld, tmp_path: Path) -> None:
+    await _fleet(here)
+    async with here.controllers(), here.owner(follows=False):
+        await here.start("press-2", policyName="presses", execute="Patch")
+        await here.until(lambda one: "waits for approval" in str(one.status.conditions))
+        namespace = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+        cluster = (await here.client.get(namespace, "kube-system"))["metadata"]["uid"]
+        obj = await here.client.get(ROLLOUTS, "press-2", FLEET)
+        rollout = PlanFileObject(
+            group=ROLLOUTS.group, version=ROLLOUTS.version, plural=ROLLOUTS.plural, kind=ROLLOUTS.kind,
+            namespace=FLEET, name="press-2", states=(state_of(obj),),
+        )  # fmt: skip
+        began = format_time(time.time() - 3 * 86400)
+        good = PlanFile(server="https://by-another-name", cluster=cluster, objects=(rollout,), plan={"began": began})
+        path = tmp_path / "plan.json"
+        for file, message in (
+            (replace(good, cluster="other"), "was made for another fleet, https://by-another-name, and this is"),
+            (replace(good, cluster=""), "was made for another fleet, https://by-another-name, and this is"),
+            (
+                replace(good, plan={"began": format_time(time.time() - 9 * 86400)}),
+                "was made 9 days ago, and after 7 days",
+            ),
+            (replace(good, plan={}), "does not say when it was made"),
+            (replace(good, objects=()), "does not plan for rollout press-2"),
+            (replace(good, objects=(replace(rollout, states=("else",)),)), "Rollout fleet/press-2 has changed"),
+        ):
+            save(file, path)
+            refused = await _typed(here, "approve", "press-2", "--plan", str(path))
+            assert (refused.returncode, refused.stdout) == (1, ""), message
+            assert message in refused.stderr
+            assert f"lan again with `hortus plan --save {path}`" in refused.stderr
+        save(good, path)
+        assert await _said(here, "approve", "press-2", "--plan", str(path)) == (
+            "stage canary of rollout press-2 approved\n"
+        )
 
 
 async def test_a_version_that_no_cluster_has_is_answered_with_those_that_they_have(here: RolloutWorld) -> None:

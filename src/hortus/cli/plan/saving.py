@@ -17,7 +17,12 @@ from hortus.simulation.plan.snapshot import ForkSnapshot
 def plan_file(run: PlanRun, plan: FleetPlan) -> PlanFile:
     """The file of a plan."""
     server = run.fork.settings.management.server
-    return PlanFile(server=server, objects=tuple(_planned(run)), plan=msgspec.to_builtins(plan))
+    return PlanFile(server=server, cluster=_cluster(run), objects=tuple(_planned(run)), plan=msgspec.to_builtins(plan))
+
+
+def _cluster(run: PlanRun) -> str:
+    value = run.fork.store.initial.get("root/core/namespaces", {}).get("/kube-system")
+    return str(orjson.loads(value)["metadata"]["uid"]) if value is not None else ""
 
 
 def _planned(run: PlanRun) -> Iterator[PlanFileObject]:

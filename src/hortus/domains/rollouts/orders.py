@@ -15,7 +15,7 @@ from hortus.domains.rollouts.changekinds import ChangeKindError, CompiledKind, E
 from hortus.domains.rollouts.reading import get_rollout
 from hortus.domains.rollouts.starting import new_rollout
 from hortus.engine import read
-from hortus.engine.planfile import PlanFileError, drift, load
+from hortus.engine.planfile import PlanFileError, drift, load, refusal
 from hortus.engine.rollouts import policy_for, readable
 from hortus.engine.rollouts.types import (
     CHANGE_KINDS,
@@ -27,7 +27,7 @@ from hortus.engine.rollouts.types import (
     RolloutPolicy,
     RolloutSpec,
 )
-from hortus.kube import Client
+from hortus.kube import Client, SystemClock
 from hortus.kube.errors import Forbidden, NotFound
 from hortus.kube.selectors import LabelSelector, SelectorError
 from hortus.schema import ObjectMeta, encode
@@ -66,8 +66,8 @@ async def _expect_planned(client: Client, name: str, namespace: str, path: Path)
         file = load(path)
     except PlanFileError as error:
         raise CommandError(str(error)) from None
-    if file.server != client.access.server:
-        raise CommandError(f"{path} plans for {file.server}, and this is {client.access.server}")
+    if reason := await refusal(file, client, server=client.access.server, now=SystemClock().now()):
+        raise CommandError(f"{path} {reason}. Plan again with `hortus plan --save {path}`")
     if not any((one.kind, one.namespace, one.name) == ("Rollout", namespace, name) for one in file.objects):
         raise CommandError(f"{path} does not plan for rollout {name}; plan again with `hortus plan --save {path}`")
     if drifted := await drift(file, client):
