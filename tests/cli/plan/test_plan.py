@@ -203,6 +203,17 @@ def _plan_with_few_permissions(state: Path, change: Path) -> None:
     assert after == before
 
 
+def test_a_plan_of_chosen_clusters_reads_no_others(state: Path) -> None:
+    labeled = kubectl(state / "kubeconfig", "label", "runtime", "-n", "kcp-system", "demo-2", "ring=late")
+    assert labeled.returncode == 0, labeled.stderr
+    change, before = state.parent / "late.yaml", len(_log(state))
+    change.write_text(_runtime("1.35.0", "demo-2"))
+    plan = _planned(state, "-f", str(change), "-l", "ring=late")
+    assert (plan["chosen"], [one["name"] for one in plan["clusters"]]) == ([1, CLUSTERS], ["demo-2"])
+    assert {one["action"] for one in plan["shared"]} <= {"Changed"}
+    until(lambda: len({cluster for cluster, _ in lists_of(_log(state)[before:])}) == 1 + 2, "the lists")
+
+
 def _assert_report(report: str, cluster: str) -> None:
     assert f"1 cluster: {cluster}" in report
     assert "spec.kubernetes.version" in report

@@ -73,7 +73,14 @@ def register(app: CommandGroup, connect: Connect) -> None:
     @app.command(panel="Fleet")
     @_CHANGE
     @_LIMITS
-    @click.option("--selector", "-l", "labels", default="", metavar="LABELS", help="Only clusters with these labels.")
+    @click.option(
+        "--selector",
+        "-l",
+        "labels",
+        default="",
+        metavar="LABELS",
+        help="Only clusters with these labels, as if there were no others.",
+    )
     @click.option("--namespace", "-n", default=DEFAULT_NAMESPACE, help="Namespace of objects that name none.")
     @click.option("--config", type=_FILE, metavar="FILE", help="Flags of the controllers, as for hortus run --config.")
     @click.option("--save", type=_FILE, metavar="FILE", help="Keep the plan for hortus rollout approve --plan.")

@@ -59,6 +59,7 @@ def _made(connections: Connections, given: Mapping[str, Any]) -> FleetPlan:
         garden=garden,
         values=values,
         change=change.apply,
+        labels=labels,
         offline=given["offline"],
         until=until or HORIZON,
         whole=until is not None,
@@ -70,7 +71,7 @@ def _made(connections: Connections, given: Mapping[str, Any]) -> FleetPlan:
 
     def finish(run: PlanRun) -> FleetPlan:
         views = [view for domain in all_domains() for view in domain.fleet_views()]
-        plan = plan_of(run, change.words, views, labels)
+        plan = plan_of(run, change.words, views)
         if target is not None:
             try:
                 save(plan_file(run, plan), target)

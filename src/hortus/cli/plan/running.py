@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
+from hortus.cli.plan.memory import require_memory
 from hortus.cli.plan.stacks import own_releases, without_clouds
 from hortus.cli.plan.world import DURATIONS, simulated
 from hortus.cli.program import program
@@ -34,6 +35,7 @@ from hortus.kube.objects import Object
 from hortus.simulation.fork import Fork, ForkSettings, LiveClusters, VirtualClock, VirtualLoop
 from hortus.simulation.fork.naming import NOWHERE
 from hortus.simulation.plan.activity import Activity
+from hortus.simulation.plan.choosing import choose
 from hortus.simulation.plan.composing import PlanRun
 from hortus.simulation.plan.snapshot import ForkSnapshot
 
@@ -55,6 +57,8 @@ class PlanRequest(NamedTuple):
     """The flags of the controllers."""
     change: Callable[[Fork], Awaitable[None]]
     """Applies the change to the fork."""
+    labels: str = ""
+    """A selector of the clusters that the plan is about; empty for all."""
     offline: bool = False
     """Refuse servers outside of the fleet, such as registries."""
     until: float = 30 * 86400.0
@@ -102,7 +106,11 @@ async def _run(request: PlanRequest, live: LiveClusters, loop: VirtualLoop, fini
         kubeconfigs=",".join(filter(None, (domain.kubeconfig_selector() for domain in all_domains()))),
     )
     spent = time.monotonic()
-    async with Fork.opened(settings, live, clock) as fork, _world(request, fork) as (activity, controllers):
+    async with AsyncExitStack() as stack:
+        fork = await stack.enter_async_context(Fork.opened(settings, live, clock))
+        choice = await choose(fork, request.labels) if request.labels else None
+        require_memory(len(fork.kubeconfigs()))
+        activity, controllers = await stack.enter_async_context(_world(request, fork))
         pace = _Pace(activity, clock, deadline=spent + request.budget)
         settled = await pace.rest(SETTLE, horizon=4 * SETTLE) == "Rest"
         before = ForkSnapshot.of(fork)
@@ -129,6 +137,7 @@ async def _run(request: PlanRequest, live: LiveClusters, loop: VirtualLoop, fini
             began=began,
             stalled=controllers.stalled,
             approved=tuple(pace.approved),
+            choice=choice,
         )
         return finish(run)
 

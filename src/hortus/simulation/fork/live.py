@@ -2,8 +2,8 @@
 
 The reads run on a thread and loop of their own, in real time, with the limits of a real client. A whole kind is read at
 once, all of its pages at one revision; all kinds of one API server at the revision of its first list, where the server
-still has that. A thousand members are read by few lists each: one has two connections, which trust by a TLS context
-that members with the same CA share.
+still has that. A thousand members are read by few lists each: one has a connection, which trusts by a TLS context that
+members with the same CA share.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from hortus.simulation.fork.time import VirtualLoop
 _PAGE = 500
 _AT_ONCE = 32
 """Lists in progress, of all clusters together."""
-_MEMBER = ConnectionSettings(connections=2, timeout=30.0, connect_timeout=5.0, user_agent="hortus-plan")
+_MEMBER = ConnectionSettings(connections=1, timeout=30.0, connect_timeout=5.0, user_agent="hortus-plan")
 CENTRAL = msgspec.structs.replace(_MEMBER, connections=8)
 """For the management cluster and the garden, of which all kinds are read at the start."""
 

@@ -113,6 +113,16 @@ class ReadThrough:
         finally:
             self._bringing = False
 
+    async def leave_out(self, bucket: str, names: Iterable[str]) -> None:
+        """Take objects out as if they had not been there."""
+        self._bringing = True
+        try:
+            for name in names:
+                await self._backend.delete(StoreKey(bucket, name), expected=None)
+                self._initial.get(bucket, {}).pop(name, None)
+        finally:
+            self._bringing = False
+
     def present(self) -> Iterator[tuple[str, Mapping[str, bytes]]]:
         """The buckets that were used, each with its objects as they are now."""
         for bucket in sorted({*self._filled, *self._backend._index.buckets("")}):

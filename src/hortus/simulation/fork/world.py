@@ -12,7 +12,7 @@ import base64
 import binascii
 import re
 import secrets
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
@@ -96,7 +96,6 @@ class Fork:
         self.members: dict[str, str] = {}
         """By the name of a cluster, that of the Secret with its kubeconfig, without what says that it is one."""
         self._kubeconfigs: dict[str, bytes] | None = None
-        """By the name of a cluster, the first kubeconfig of it among the Secrets as they were read."""
         loop.network = self
 
     @classmethod
@@ -190,14 +189,24 @@ class Fork:
         garden = self.settings.garden
         return garden is not None and garden.server.startswith(f"{self.settings.management.server.rstrip('/')}/")
 
+    async def leave_out(self, bucket: str, names: Iterable[str]) -> None:
+        """Take objects out as if they had not been there, before anything runs in the fork."""
+        await self.store.leave_out(bucket, names)
+        self._kubeconfigs = None
+        self.members.clear()
+
+    def kubeconfigs(self) -> Mapping[str, bytes]:
+        """The first kubeconfig of each cluster among the Secrets as they were read, by the name of the cluster."""
+        if self._kubeconfigs is None:
+            if _SECRETS not in self.store.initial:
+                return {}
+            self._kubeconfigs = dict(self._found_kubeconfigs())
+        return self._kubeconfigs
+
     def _is_live(self, cluster: str) -> bool:
         if cluster in self.live:
             return True
-        if self._kubeconfigs is None:
-            if _SECRETS not in self.store.initial:
-                return False
-            self._kubeconfigs = dict(self._found_kubeconfigs())
-        document = self._kubeconfigs.get(cluster)
+        document = self.kubeconfigs().get(cluster)
         if document is None:
             return False
         try:

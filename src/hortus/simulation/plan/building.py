@@ -45,9 +45,9 @@ _WITH_DATA: Final = frozenset(
         "LogicalCluster",
     }
 )
-_RUNTIMES: Final = "root/infrastructuremanager.kyma-project.io/runtimes"
+RUNTIMES: Final = "root/infrastructuremanager.kyma-project.io/runtimes"
 _CLUSTERS: Final = "root/cluster.x-k8s.io/clusters"
-_PROFILES: Final = "root/multicluster.x-k8s.io/clusterprofiles"
+PROFILES: Final = "root/multicluster.x-k8s.io/clusterprofiles"
 _SHOOTS: Final = f"{GARDEN}/{SHOOTS.group}/{SHOOTS.plural}"
 _ROLLOUTS: Final = f"root/{ROLLOUTS.group}/{ROLLOUTS.plural}"
 _SERVER_KINDS: Final = frozenset({"tenancy.hortus.dev/logicalclusters"})
@@ -57,17 +57,17 @@ def aliases_of(fork: Fork, *snapshots: ForkSnapshot) -> Aliases:
     """The names of all clusters. A cluster is called like its Runtime, Shoot, Cluster of Cluster API, ClusterProfile or
     Secret, the first of these that it has."""
     found, runtimes = Aliases(), {}
-    for runtime in _objects(_RUNTIMES, snapshots):
+    for runtime in objects(RUNTIMES, snapshots):
         name = runtime["metadata"]["name"]
         runtimes[((runtime.get("spec") or {}).get("shoot") or {}).get("name") or name] = name
         found.add(name)
-    for shoot in _objects(_SHOOTS, snapshots):
+    for shoot in objects(_SHOOTS, snapshots):
         namespace, name = shoot["metadata"]["namespace"], shoot["metadata"]["name"]
         found.add(runtimes.get(name, name), name, technical_id(namespace, name))
-    for cluster in _objects(_CLUSTERS, snapshots):
+    for cluster in objects(_CLUSTERS, snapshots):
         key = key_of(cluster)
         found.add(key.name, logical_name(key))
-    for profile in _objects(_PROFILES, snapshots):
+    for profile in objects(PROFILES, snapshots):
         for provider in (profile.get("status") or {}).get("accessProviders") or ():
             if server := (provider.get("cluster") or {}).get("server"):
                 found.add(profile["metadata"]["name"], fork.names.of(server))
@@ -77,21 +77,11 @@ def aliases_of(fork: Fork, *snapshots: ForkSnapshot) -> Aliases:
     return found
 
 
-def _objects(bucket: str, snapshots: Iterable[ForkSnapshot]) -> Iterator[Object]:
+def objects(bucket: str, snapshots: Iterable[ForkSnapshot]) -> Iterator[Object]:
+    """The objects of a bucket in each of the snapshots."""
     for snapshot in snapshots:
         for value in snapshot.buckets.get(bucket, {}).values():
             yield orjson.loads(value)
-
-
-def chosen_clusters(labels: str, aliases: Aliases, *snapshots: ForkSnapshot) -> frozenset[str]:
-    """The clusters whose Runtime or ClusterProfile has labels that the selector `labels` matches."""
-    selector = LabelSelector.parse(labels)
-    return frozenset(
-        aliases.about("root", obj)
-        for bucket in (_RUNTIMES, _PROFILES)
-        for obj in _objects(bucket, snapshots)
-        if selector.matches(obj["metadata"].get("labels"))
-    )
 
 
 def change_of(found: StateChange) -> ObjectChange | None:

@@ -13,13 +13,13 @@ from hortus.simulation.plan.activity import Activity, Burst, busy
 from hortus.simulation.plan.building import (
     aliases_of,
     change_of,
-    chosen_clusters,
     is_reported,
     ongoing,
     problems,
     requests,
     stages,
 )
+from hortus.simulation.plan.choosing import ClusterChoice
 from hortus.simulation.plan.gaps import unknown, waits
 from hortus.simulation.plan.grouping import Aliases, groups
 from hortus.simulation.plan.model import ClusterPlan, FleetPlan, ObjectChange, Sums
@@ -45,27 +45,25 @@ class PlanRun(NamedTuple):
     """The kinds for which controllers wait at the end."""
     approved: Sequence[str]
     """Stages that were approved in the plan, as people would have to, each as ROLLOUT/STAGE."""
+    choice: ClusterChoice | None = None
+    """The clusters of the plan, where it is not about all."""
 
 
-def plan_of(run: PlanRun, change: Sequence[str], views: Iterable[FleetView[Any]], labels: str = "") -> FleetPlan:
-    """The plan that a run comes to; `change` says in words what was changed, `views` judge what needs somebody.
-
-    With `labels`, a selector, only clusters are reported whose Runtime or ClusterProfile has such labels.
-    """
+def plan_of(run: PlanRun, change: Sequence[str], views: Iterable[FleetView[Any]]) -> FleetPlan:
+    """The plan that a run comes to; `change` says in words what was changed, `views` judge what needs somebody."""
     aliases = aliases_of(run.fork, run.before, run.after)
     reported, anyhow = [], run.activity.repeated
     bursts: dict[str, list[Burst]] = {}
-    chosen = chosen_clusters(labels, aliases, run.before, run.after) if labels else None
     for found in run.before.changes(run.after, run.fork.store.initial):
         if is_reported(found) and found.key not in anyhow and (one := change_of(found)) is not None:
             cluster = aliases.about(one.where, found.either)
-            if chosen is None or cluster in chosen:
-                reported.append((one, cluster))
-                bursts.setdefault(cluster, []).extend(run.activity.bursts.get(found.key, ()))
+            reported.append((one, cluster))
+            bursts.setdefault(cluster, []).extend(run.activity.bursts.get(found.key, ()))
     clusters = _clusters(run, reported, aliases, bursts)
     return FleetPlan(
         began=format_time(run.fork.clock.began),
         change=tuple(change),
+        chosen=run.choice and (run.choice.chosen, run.choice.all),
         ended=run.ended,
         settled=run.settled,
         seconds=max(run.activity.last - run.began, 0.0),

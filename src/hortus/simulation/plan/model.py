@@ -158,6 +158,8 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The time at which the fork was made, RFC 3339."""
     change: tuple[str, ...]
     """The change, in words."""
+    chosen: tuple[int, int] | None = None
+    """The number of clusters that were chosen, and of all; null for a plan of all."""
     ended: str
     """Rest, Horizon, or Budget for a plan that was cut short."""
     settled: bool

@@ -66,6 +66,10 @@ def facts(plan: FleetPlan) -> list[tuple[str, str]]:
         ("controllers", f"{amount(plan.sums.calls, 'call')}, {plan.sums.writes} of them writes"),
         ("live side", f"{amount(plan.sums.reads, 'list')} read, nothing written"),
     ]
+    if plan.chosen is not None:
+        found.insert(
+            len(plan.change) or 1, ("clusters", f"{plan.chosen[0]} of {plan.chosen[1]}, as if there were no others")
+        )
     if not plan.settled:
         found.append(("note", "the fleet did not rest before the change: other work may be among this"))
     if waiting := {name for one in plan.waits for name in one.controllers}:
