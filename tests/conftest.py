@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import structlog
@@ -50,3 +50,21 @@ def server() -> Iterator[TestServer]:
 
     with started_apiserver() as running:
         yield running
+
+
+@pytest.fixture(scope="module", params=["ours", pytest.param("original", marks=pytest.mark.real_apiserver)])
+def either_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """An API server of ours, then a real kube-apiserver with its controllers; both have a `kubeconfig`."""
+    from tests.oracles.controlplane import find_assets, running_control_plane, why_none
+
+    from hortus.testing.apiserver import started_apiserver
+
+    if request.param == "ours":
+        with started_apiserver() as running:
+            yield running
+        return
+    assets = find_assets()
+    if assets is None:
+        pytest.skip(why_none())
+    with running_control_plane(assets, tmp_path_factory.mktemp("control-plane")) as real:
+        yield real

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import aiohttp
 import pytest
 from tests.dashboard.conftest import ACCOUNTS, CLUSTER_BINDINGS, CLUSTER_ROLES, CRDS, HOME, NAMESPACES, make_cluster
-from tests.oracles.controlplane import RealServer, find_assets, running_control_plane, why_none
+from tests.oracles.controlplane import RealServer
 from tests.render.oracles import find_helm
 from tests.waiting import until
 from yarl import URL
@@ -29,7 +29,7 @@ from hortus.kube import Client, Resource, yaml
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object
 from hortus.schema import crd
-from hortus.testing.apiserver import TestServer, started_apiserver
+from hortus.testing.apiserver import TestServer
 
 CHART = Path(__file__).resolve().parents[2] / "charts" / "hortus"
 PLACE = "hortus-system"
@@ -37,19 +37,6 @@ PUBLIC = "https://hortus.example.org"
 REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
 PERMISSIONS = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 CERTIFICATE = "dashboard-tls"
-
-
-@pytest.fixture(scope="module", params=["ours", pytest.param("original", marks=pytest.mark.real_apiserver)])
-def management(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    if request.param == "ours":
-        with started_apiserver() as running:
-            yield running
-        return
-    assets = find_assets()
-    if assets is None:
-        pytest.skip(why_none())
-    with running_control_plane(assets, tmp_path_factory.mktemp("control-plane"), with_controllers=False) as real:
-        yield real
 
 
 def rendered(**values: str) -> list[Object]:
@@ -163,14 +150,14 @@ def _resource(obj: Object) -> Resource:
 
 
 async def test_the_rendered_deployment_shows_a_page_to_a_viewer_and_may_nothing_itself(
-    management: TestServer | RealServer, tmp_path: Path
+    either_server: TestServer | RealServer, tmp_path: Path
 ) -> None:
     objects = rendered(**{"dashboard.publicUrl": PUBLIC, "dashboard.tlsSecretName": CERTIFICATE})
     (deployment,) = (
         one for one in objects if one["kind"] == "Deployment" and one["metadata"]["name"].endswith("-dashboard")
     )
     pod_spec = deployment["spec"]["template"]["spec"]
-    async with installed(management, objects) as admin:
+    async with installed(either_server, objects) as admin:
         account = pod_spec["serviceAccountName"]
         assert (await admin.get(ACCOUNTS, account, PLACE))["automountServiceAccountToken"] is False
         assert pod_spec["automountServiceAccountToken"] is False
@@ -184,7 +171,7 @@ async def test_the_rendered_deployment_shows_a_page_to_a_viewer_and_may_nothing_
             )
             assert answer["status"]["allowed"] is False, resource
         token = await _viewer(admin)
-        with started(deployment, management, tmp_path) as pod:
+        with started(deployment, either_server, tmp_path) as pod:
             async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
                 browser = _Browser(session, pod)
                 await until(browser.ready)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.oracles.controlplane import RealServer, find_assets, running_control_plane, why_none
+from tests.oracles.controlplane import RealServer
 from tests.production.test_permissions import kubeconfig_of
 from tests.waiting import until
 
@@ -31,25 +31,12 @@ from hortus.kube import Client, Resource
 from hortus.kube.errors import ApiError, NotFound
 from hortus.kube.objects import Object
 from hortus.simulation.capi.definitions import install as install_capi
-from hortus.testing.apiserver import TestServer, started_apiserver
+from hortus.testing.apiserver import TestServer
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 PLACE, HOME, OTHER = "hortus-system", "kcp-system", "other"
-
-
-@pytest.fixture(scope="module", params=["ours", pytest.param("original", marks=pytest.mark.real_apiserver)])
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    if request.param == "ours":
-        with started_apiserver() as running:
-            yield running
-        return
-    assets = find_assets()
-    if assets is None:
-        pytest.skip(why_none())
-    with running_control_plane(assets, tmp_path_factory.mktemp("control-plane")) as real:
-        yield real
 
 
 class Site:
@@ -120,8 +107,8 @@ class Site:
 
 
 @pytest.fixture
-async def site(server: TestServer | RealServer, tmp_path: Path) -> AsyncIterator[Site]:
-    async with Client.from_kubeconfig(server.kubeconfig) as client:
+async def site(either_server: TestServer | RealServer, tmp_path: Path) -> AsyncIterator[Site]:
+    async with Client.from_kubeconfig(either_server.kubeconfig) as client:
         for name in (PLACE, HOME, OTHER):
             await client.apply(NAMESPACES, {"metadata": {"name": name}}, field_manager="test")
         await install_capi(client)

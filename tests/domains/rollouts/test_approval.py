@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tests.oracles.controlplane import RealServer, find_assets, running_control_plane, why_none
+from tests.oracles.controlplane import RealServer
 
 from hortus.cli.install import contents
 from hortus.domains.inventory.types import CLUSTER_PROFILES
@@ -18,7 +18,7 @@ from hortus.kube.access import Access, Credentials, Secret
 from hortus.kube.errors import Forbidden, NotFound
 from hortus.kube.objects import Object
 from hortus.schema import crd
-from hortus.testing.apiserver import TestServer, started_apiserver
+from hortus.testing.apiserver import TestServer
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
@@ -36,26 +36,10 @@ FLEET = "fleet"
 TERMS = {"stages": [{"name": "canary", "approval": "After"}]}
 
 
-@pytest.fixture(
-    scope="module",
-    params=["ours", pytest.param("original", marks=pytest.mark.real_apiserver)],
-)
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    if request.param == "ours":
-        with started_apiserver() as running:
-            yield running
-        return
-    assets = find_assets()
-    if assets is None:
-        pytest.skip(why_none())
-    with running_control_plane(assets, tmp_path_factory.mktemp("control-plane")) as real:
-        yield real
-
-
 @pytest.fixture
-async def admin(server: TestServer | RealServer) -> AsyncIterator[Client]:
+async def admin(either_server: TestServer | RealServer) -> AsyncIterator[Client]:
     """The administrator of a cluster with the policy, a rollout `ours`, an editor and an approver."""
-    async with Client.from_kubeconfig(server.kubeconfig) as client:
+    async with Client.from_kubeconfig(either_server.kubeconfig) as client:
         for resource, obj in _setup():
             await client.apply(resource, obj, field_manager="test", force=True)
         await _served(client)
