@@ -14,6 +14,8 @@ from hortus.simulation.garden.kinds import SEEDS
 from hortus.terminal import CommandError
 
 FIELD_MANAGER: Final = "kubectl"
+_NAMES: Final = 6
+"""Objects of a kind that are named."""
 REPLICA: Final = "replica"
 """An outage: a replica of the controllers fails."""
 _RELEASES: Final = Resource("operator.kyma-project.io", "v1beta2", "modulereleasemetas", "ModuleReleaseMeta")
@@ -41,9 +43,9 @@ def change_of(
     words: list[str] = []
     steps: list[Step] = []
     for path in (*policies, *files):
-        for obj in _objects(path):
-            words.append(f"{obj['kind']} {obj['metadata']['name']} of {path}")
-            steps.append(_applying(obj, path, namespace))
+        objects = [*_objects(path)]
+        words += _named(objects, path)
+        steps += [_applying(obj, path, namespace) for obj in objects]
     for text in channels:
         words.append(f"channel {text}")
         steps.append(_channel(text, namespace))
@@ -52,6 +54,16 @@ def change_of(
         if text != REPLICA:
             steps.append(_outage(text))
     return ChangeToPlan(tuple(words), tuple(steps), replica_fails=REPLICA in outages)
+
+
+def _named(objects: Sequence[Object], path: Path) -> Iterator[str]:
+    """The objects of a file in words, by their kinds."""
+    kinds: dict[str, list[str]] = {}
+    for obj in objects:
+        kinds.setdefault(obj["kind"], []).append(obj["metadata"]["name"])
+    for kind, names in kinds.items():
+        more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+        yield f"{kind} {', '.join(names[:_NAMES])}{more} of {path}"
 
 
 def _objects(path: Path) -> Iterator[Object]:
