@@ -15,7 +15,7 @@ from tests.engine.remote.test_watching import Follower, following, watched
 from tests.engine.remote.world import CONFIGMAPS, NAMESPACE, World, http_kubeconfig, place_of, settings_with
 
 from hortus.engine.remote import RemotePool
-from hortus.engine.remote.budget import SLOW_HANDSHAKE, Account, Budget, WatchSlot
+from hortus.engine.remote.budget import SLOW_HANDSHAKE, Account, Budget, SocketUse, WatchSlot
 from hortus.kube import Access, Answer
 from hortus.kube.objects import Object, ObjectKey
 from hortus.testing import FakeClock
@@ -171,11 +171,11 @@ class _Cluster:
     def _begin(self, slot: WatchSlot | None) -> None:
         self._tasks.append((asyncio.ensure_future(self._enter(slot)), slot))
 
-    async def _enter(self, slot: WatchSlot | None) -> None:
+    async def _enter(self, slot: WatchSlot | None) -> SocketUse:
         if slot is not None:
             await slot.take()
         try:
-            await self.account.enter()
+            use = await self.account.enter()
         except BaseException:
             if slot is not None:
                 slot.give()
@@ -183,6 +183,7 @@ class _Cluster:
         if self.account.sockets < self.account.uses:
             self.account.opened_socket()
         self.account.opened()
+        return use
 
     async def end(self) -> None:
         """The oldest of what was begun ends, or is given up while it waits."""
@@ -194,7 +195,7 @@ class _Cluster:
                 return
             if slot is not None:
                 slot.give()
-            self.account.leave()
+            task.result().end()
 
     async def drop(self) -> None:
         """The server closes a connection that nobody uses."""
@@ -300,6 +301,24 @@ async def test_a_handshake_that_nobody_ends_counts_for_a_while_and_is_ended_once
     assert not fourth.done()
     fourth.cancel()
     await asyncio.wait([fourth])
+
+
+async def test_a_call_that_found_an_open_connection_keeps_no_place_from_others() -> None:
+    """Watches use sockets for minutes. While they do, the end of a call is the end of its place, too."""
+    budget, clock = Budget(sockets=100, watch_share=0.5, handshakes=2, clock=FakeClock()), FakeClock()
+    account = Account(budget, lambda: 0)
+    for _ in range(3):
+        await account.enter()
+        account.opened_socket()
+        account.opened()
+    for _ in range(5):
+        call = asyncio.ensure_future(account.enter())
+        await clock.settle()
+        assert call.done(), "the places of calls before it are free"
+        call.result().end()
+    others = [asyncio.ensure_future(Account(budget, lambda: 0).enter()) for _ in range(2)]
+    await clock.settle()
+    assert all(one.done() for one in others)
 
 
 async def test_watches_line_up_for_their_connections_a_few_at_a_time() -> None:

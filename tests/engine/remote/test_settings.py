@@ -68,12 +68,13 @@ async def test_uses_that_find_unused_sockets_are_counted_one_by_one() -> None:
     account = Account(budget, lambda: 0)
     for _ in range(2):
         account.opened_socket()
+    begun = []
     for uses in (1, 2):
-        await account.enter()
+        begun.append(await account.enter())
         assert (account.uses, account.unused) == (uses, 2 - uses)
     assert budget.held == 2
     for left in (1, 0):
-        account.leave()
+        begun.pop().end()
         assert account.uses == left
 
 

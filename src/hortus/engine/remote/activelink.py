@@ -152,11 +152,11 @@ class ActiveLink:
 
     async def _prove(self, link: Link) -> None:
         """Ask the cluster who it is. A credential that may not read that is proven by the refusal."""
-        await self._account.enter()
+        use = await self._account.enter()
         try:
             identity = await link.identify()
         finally:
-            self._account.leave()
+            use.end()
         if identity and self.identity and identity != self.identity:
             self.identity = identity
             self._recreated()

@@ -64,32 +64,39 @@ class Account:
         """The number of open sockets that nobody uses."""
         return self.sockets - self._closing - self.uses
 
-    async def enter(self, *, patient: bool = False) -> None:
+    async def enter(self, *, patient: bool = False) -> SocketUse:
         """Begin a call or stream: return when it may use a socket, and, unless one is unused, open one."""
         if self.unused > 0:
             self.uses += 1
             self._settle()
-            return
+            return SocketUse(self)
         await self._budget.room()
         self.uses += 1
         self._settle()
         try:
-            self._handshakes.append(await self._budget.handshake(patient=patient))
+            handshake = await self._budget.handshake(patient=patient)
         except BaseException:
-            self.leave()
+            self.leave(None)
             raise
+        self._handshakes.append(handshake)
+        return SocketUse(self, handshake)
 
-    def leave(self) -> None:
-        """End a call or stream."""
+    def leave(self, handshake: _Handshake | None) -> None:
+        """End a call or stream, and the place for its connection: it may have got one that was open already."""
         self.uses -= 1
-        if self._handshakes and len(self._handshakes) > self.uses:
-            self._handshakes.pop(0).over()
+        if handshake is not None:
+            handshake.over()
+            self._forget_ended()
         self._settle()
 
     def opened(self) -> None:
         """An attempt to connect is over."""
+        self._forget_ended()
         if self._handshakes:
             self._handshakes.pop(0).over()
+
+    def _forget_ended(self) -> None:
+        self._handshakes = [one for one in self._handshakes if one.counts]
 
     def make_socket(self, family: int, kind: int, protocol: int) -> socket.socket:
         """Makes the sockets of `hortus.kube.Dialing`."""
@@ -119,6 +126,20 @@ class Account:
         held = max(self.sockets, self.uses)
         change, self._held = held - self._held, held
         self._budget.moved(self, change)
+
+
+class SocketUse:
+    """The leave of one call or stream to use a socket."""
+
+    __slots__ = ("_account", "_handshake")
+
+    def __init__(self, account: Account, handshake: _Handshake | None = None) -> None:
+        self._account = account
+        self._handshake = handshake
+
+    def end(self) -> None:
+        """Give it back; to be called once."""
+        self._account.leave(self._handshake)
 
 
 class WatchSlot:
@@ -158,6 +179,11 @@ class _Handshake:
         self._free: Callable[[], None] | None = free
         self._before = before
         self._timer: Timer = clock.call_later(SLOW_HANDSHAKE, self.over)
+
+    @property
+    def counts(self) -> bool:
+        """True until it was given back."""
+        return self._free is not None
 
     def over(self) -> None:
         free, self._free = self._free, None

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from hortus.engine.remote.activelink import ActiveLink
-from hortus.engine.remote.budget import Account, WatchSlot
+from hortus.engine.remote.budget import Account, SocketUse, WatchSlot
 from hortus.engine.remote.context import PoolContext
 from hortus.engine.remote.credentials import KubeconfigRef
 from hortus.engine.remote.links import Line, Link
@@ -110,7 +110,7 @@ class Remote:
         renewed, proxied = False, _PROXIED.match(target) is not None
         while True:
             self.health.check_pause(f"{self.host}: {method} {target}")
-            link = await self._enter_call(patient=patient, slot=slot)
+            link, use = await self._enter_call(patient=patient, slot=slot)
             link.calls += 1
             try:
                 answer = await link.connection.call(method, target, body, **options)
@@ -124,7 +124,7 @@ class Remote:
                 continue
             finally:
                 link.calls -= 1
-                self._left()
+                self._left(use)
                 self._turns.release()
             if proxied:
                 return answer
@@ -148,7 +148,7 @@ class Remote:
     ) -> AsyncIterator[Reader]:
         """One stream; gives the slot back when it is over."""
         await self._limiter.acquire()
-        link = await self._enter(patient=patient, slot=slot)
+        link, use = await self._enter(patient=patient, slot=slot)
         line, interruptions = Line(self._pool.memory), link.interruptions
 
         async def piece() -> bytes:
@@ -202,9 +202,9 @@ class Remote:
             self._pulse.leave(beat)
             line.end()
             slot.give()
-            self._left()
+            self._left(use)
 
-    async def _enter_call(self, *, patient: bool, slot: WatchSlot | None) -> Link:
+    async def _enter_call(self, *, patient: bool, slot: WatchSlot | None) -> tuple[Link, SocketUse]:
         """`_enter` at the turn of one more call; the caller gives the turn back.
 
         The turn comes before the socket: a call that waits for the rate or for the calls before it holds nothing of the
@@ -218,10 +218,10 @@ class Remote:
             try:
                 await self._limiter.acquire()
                 if link is self._active.link and not self.health.closed_off:
-                    await self.account.enter(patient=patient)
+                    use = await self.account.enter(patient=patient)
                     if link is self._active.link:
-                        return link
-                    self._left()
+                        return link, use
+                    self._left(use)
             except BaseException:
                 self._turns.release()
                 if slot is not None:
@@ -229,17 +229,17 @@ class Remote:
                 raise
             self._turns.release()
 
-    async def _enter(self, *, patient: bool, slot: WatchSlot | None) -> Link:
+    async def _enter(self, *, patient: bool, slot: WatchSlot | None) -> tuple[Link, SocketUse]:
         """The connection of the moment, with leave to use it; the caller owes a `_left`."""
         try:
             while True:
                 link = await self._ready(patient=patient, slot=slot)
                 if slot is not None and not slot.taken:
                     await self._take(slot)
-                await self.account.enter(patient=patient)
+                use = await self.account.enter(patient=patient)
                 if link is self._active.link:
-                    return link
-                self._left()  # it was closed or replaced while this one waited
+                    return link, use
+                self._left(use)  # it was closed or replaced while this one waited
         except BaseException:
             if slot is not None:
                 slot.give()
@@ -255,8 +255,8 @@ class Remote:
         finally:
             self.health.watch_waits_no_more()
 
-    def _left(self) -> None:
-        self.account.leave()
+    def _left(self, use: SocketUse) -> None:
+        use.end()
         if not self.account.uses:
             self._pool.used(self)
 
