@@ -297,6 +297,11 @@ def test_objects_that_cannot_be_applied_are_refused(state: Path, text: str, mess
 
 
 @pytest.mark.soak
+def test_labels_that_no_cluster_has_are_refused(state: Path) -> None:
+    _assert_refused(state, "-l", "ring=none", message="-l ring=none: no Runtime or ClusterProfile has these labels")
+
+
+@pytest.mark.soak
 def test_a_channel_of_a_module_that_does_not_exist_is_refused(state: Path) -> None:
     _assert_refused(state, "--channel", "unknown/fast=1.0.0", message="no ModuleReleaseMeta is of module unknown")
 

@@ -38,6 +38,7 @@ from hortus.simulation.plan.activity import Activity
 from hortus.simulation.plan.choosing import choose
 from hortus.simulation.plan.composing import PlanRun
 from hortus.simulation.plan.snapshot import ForkSnapshot
+from hortus.terminal import CommandError
 
 SETTLE: Final = 3600.0
 """Seconds without a write after which the fleet rests before the change."""
@@ -109,6 +110,8 @@ async def _run(request: PlanRequest, live: LiveClusters, loop: VirtualLoop, fini
     async with AsyncExitStack() as stack:
         fork = await stack.enter_async_context(Fork.opened(settings, live, clock))
         choice = await choose(fork, request.labels) if request.labels else None
+        if choice is not None and not choice.chosen:
+            raise CommandError(f"-l {request.labels}: no Runtime or ClusterProfile has these labels")
         require_memory(len(fork.kubeconfigs()))
         activity, controllers = await stack.enter_async_context(_world(request, fork))
         pace = _Pace(activity, clock, deadline=spent + request.budget)

@@ -29,6 +29,7 @@ async def choose(fork: Fork, labels: str) -> ClusterChoice:
 
     Objects without a namespace stay: their names are no names of clusters.
     """
+    fork.kubeconfigs()  # the names of clusters that have nothing else
     state = ForkSnapshot.of(fork)
     aliases = aliases_of(fork, state)
     chosen = _chosen(labels, aliases, state)
