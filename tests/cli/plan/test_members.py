@@ -15,6 +15,7 @@ from tests.cli.plan.members import (
     AGENT,
     DAEMON_SETS,
     GARDEN,
+    NODES,
     SECRETS,
     LiveFleet,
     agents,
@@ -92,6 +93,26 @@ async def test_agents_come_to_each_member_and_a_changed_template_rolls_them_ther
     assert _made(rolled, "DaemonSet") == {ONE: {f"Changed rolls {AGENT}"}, TWO: {f"Changed rolls {AGENT}"}}
     assert rolled.sums.rolls == 4
     assert rolled.seconds >= 30
+
+
+async def test_daemon_sets_follow_the_nodes_that_a_change_brings(server: TestServer, fleet: LiveFleet) -> None:
+    pod = {"metadata": {"labels": {"app": "probe"}}, "spec": {"containers": [{"name": "probe", "image": "probe"}]}}
+    spec = {"selector": {"matchLabels": {"app": "probe"}}, "template": pod}
+    async with Client.from_kubeconfig(server.kubeconfig_for(ONE)) as client:
+        probe = {"metadata": {"name": "probe", "namespace": "default"}, "spec": spec}
+        await client.apply(DAEMON_SETS, probe, field_manager="test")
+
+    async def change(fork: Fork) -> None:
+        async with fork.client(fork.names.of(server.cluster_url(ONE))) as member:
+            await member.create(NODES, {"metadata": {"name": "new"}})
+            ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+            await member.patch(NODES, "new", ready, subresource="status")
+
+    plan = await fleet.plan(change)
+    async with Client.from_kubeconfig(server.kubeconfig_for(ONE)) as client:
+        await client.delete(DAEMON_SETS, "probe", "default")
+    (probe,) = [one for cluster in plan.clusters for one in cluster.changes if one.kind == "DaemonSet"]
+    assert ("status.numberReady", 2) in [(field.path, field.after) for field in probe.fields]
 
 
 async def test_a_replica_that_fails_amid_a_change_leaves_it_to_the_next_one(fleet: LiveFleet) -> None:

@@ -35,7 +35,8 @@ DURATIONS: Final = GardenSettings(
 )
 """Durations of operations: those of Gardener on the usual providers, by order of magnitude."""
 _CONNECTION: Final = ConnectionSettings(connections=512, timeout=600.0, user_agent=SIMULATION)
-_WORKLOADS: Final = ("apps/deployments", "apps/daemonsets", "apps/statefulsets")
+_WORKLOADS: Final = ("apps/deployments", "apps/daemonsets", "apps/statefulsets", "core/nodes")
+"""Kinds whose writes the workloads of a cluster follow: a node that comes or goes has agents that do."""
 
 
 @asynccontextmanager
