@@ -1,210 +1,58 @@
 """A change planned, then really applied: what the fleet came to, compared with the plan object by object.
 
-The live fleet is a `hortus up` of its own. Its state is read by the same reads as the fork's, and both are compared
-with the plan's own comparison; identities, checksums and addresses are left open.
+The live fleet is a `hortus up` of its own. Its state is read by the same reads as the fork's.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from random import Random
 from typing import Any, NamedTuple
-from uuid import UUID
 
-import orjson
+from tests.cli.plan.comparison import Comparison, Missed, compared, consequences, is_void, unread
+from tests.cli.plan.edits.rollouts import ROLLOUTS
+from tests.cli.plan.edits.shape import GARDEN, HOME, SECRETS, Edit
 
-from hortus.apiserver.clusters.born import born_objects
-from hortus.cli.plan.changing import FIELD_MANAGER
 from hortus.cli.plan.flags import plan_flags
 from hortus.cli.plan.running import PlanRequest, run_plan
 from hortus.domains import all_domains
-from hortus.kube import Client
-from hortus.kube.errors import KubeError
-from hortus.kube.kubeconfig import Trust, load
+from hortus.kube import Access, Client
+from hortus.kube.errors import KubeError, NotFound
+from hortus.kube.kubeconfig import Trust, from_untrusted, load
 from hortus.kube.objects import Object, Resource
 from hortus.simulation.fork import Fork, ForkSettings, LiveClusters, VirtualClock, VirtualLoop
-from hortus.simulation.plan.building import name_of
+from hortus.simulation.plan.building import change_of
 from hortus.simulation.plan.composing import PlanRun
-from hortus.simulation.plan.differences import differences
-from hortus.simulation.plan.grouping import opened_text
 from hortus.simulation.plan.snapshot import ForkSnapshot
 from hortus.terminal import Connections
 
-NAMESPACE = "kcp-system"
 PATIENCE = 75.0
 """Seconds without a step towards the planned state after which a live fleet has missed it."""
-_SPREAD = 300.0
-"""Seconds over which a channel moves over the Kymas: the default of the longest delay."""
-_PAUSE = 1.0
-_UNCOMPARED = frozenset({"tenancy.hortus.dev/logicalclusters", "core/secrets"})
-"""Secrets are compared by their names alone: tokens differ."""
-
-_RUNTIMES = Resource("infrastructuremanager.kyma-project.io", "v1", "runtimes", "Runtime")
-_KYMAS = Resource("operator.kyma-project.io", "v1beta2", "kymas", "Kyma")
-_RELEASES = Resource("operator.kyma-project.io", "v1beta2", "modulereleasemetas", "ModuleReleaseMeta")
-_ACCESSES = Resource("access.hortus.dev", "v1alpha1", "clusteraccesses", "ClusterAccess")
-_AGENTS = Resource("fleet.hortus.dev", "v1alpha1", "agentconfigurations", "AgentConfiguration")
-_OWN_AGENTS = Resource("instana.io", "v1", "agents", "InstanaAgent")
-_STACKS = Resource("clusterstack.x-k8s.io", "v1alpha1", "clusterstacks", "ClusterStack")
-_CLUSTERS = Resource("cluster.x-k8s.io", "v1beta1", "clusters", "Cluster")
-_SECRETS = Resource("", "v1", "secrets", "Secret")
-_AGENT = {"endpointHost": "ingress.example.org", "endpointPort": "443"}
-
-
-class Edit(NamedTuple):
-    """One change that may be made to both sides."""
-
-    text: str
-    resource: Resource
-    name: str
-    body: Object
-    """A merge patch, or the whole object where it is created."""
-    creates: bool = False
-    namespace: str = NAMESPACE
-    delay: float = 0.0
-    """Seconds that may pass until something follows from it."""
-
-    async def make(self, client: Client) -> None:
-        if self.creates:
-            await client.apply(self.resource, self.body, field_manager=FIELD_MANAGER)
-        else:
-            await client.patch(self.resource, self.name, self.body, self.namespace, field_manager=FIELD_MANAGER)
-
-
-def edits(random: Random, clusters: int) -> Iterator[Edit]:
-    """Random changes without end, of clusters, administrators, modules, channels, accesses, agents and stacks.
-
-    The fleet has been prepared by `founding`.
-    """
-    number = 0
-    while True:
-        number += 1
-        name = f"demo-{random.randint(1, clusters)}"
-        yield random.choice(
-            (
-                _version(name, random.choice(("1.34.2", "1.34.3", "1.35.0"))),
-                _administrators(name, [f"person-{random.randint(1, 9)}@example.org"]),
-                _modules(name, random.sample(("template-operator", "greeter", "ledger"), random.randint(0, 3))),
-                _channel("template-operator", random.choice(("1.0.0", "1.1.0"))),
-                _channel("template-operator", random.choice(("1.0.0", "1.1.0")), "fast"),
-                _access(name, number, random.choice(("pods", "configmaps", "services"))),
-                _label(name, random.choice(("gold", "silver"))),
-                _agents({"labels": {"team": random.choice("abc")}}),
-                _agents({"requests": {"cpu": random.choice(("0.4", "0.6")), "memory": "512Mi"}}),
-                _selected(random.choice(({}, {"matchLabels": {"fleet.hortus.dev/provider": "aws"}}))),
-                _own_agent({"labels": {"team": random.choice("abc")}}),
-                _releases(random.choice((["v1"], ["v1", "v2"]))),
-                _topology("shop", f"docker-sample-1-34-{random.choice(('v1', 'v2'))}", "v1.34.1"),
-                _topology("shop", "docker-sample-1-35-v1", "v1.35.0"),
-                _cluster(f"shop-{number}", f"docker-sample-1-34-{random.choice(('v1', 'v2'))}", "v1.34.1"),
-            )
-        )
-
-
-def founding() -> Iterator[Edit]:
-    """Agents on all clusters and in the management cluster, two stacks, and a Cluster of one."""
-    keys = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "agent-keys", "namespace": "fleet"}}
-    yield Edit("keys", _SECRETS, "agent-keys", {**keys, "stringData": {"key": "a-key"}}, creates=True)
-    yield _made(_AGENTS, "everywhere", "fleet", {"clusterSelector": {}, "template": _template(keysSecret="agent-keys")})
-    yield _made(_OWN_AGENTS, "instana-agent", "default", _template(key="a-key"))
-    stack = {"provider": "docker", "name": "sample", "kubernetesVersion": "1.35", "noProvider": True}
-    yield _made(_STACKS, "sample-1-35", "stacks", stack)
-    yield _cluster("shop", "docker-sample-1-34-v1", "v1.34.1")
-
-
-def quick_edit() -> Edit:
-    """A change that is over within seconds: another patch version of a cluster."""
-    return _version("demo-1", "1.34.2")
-
-
-def _version(name: str, version: str) -> Edit:
-    return Edit(f"{name} to {version}", _RUNTIMES, name, {"spec": {"shoot": {"kubernetes": {"version": version}}}})
-
-
-def _administrators(name: str, people: list[str]) -> Edit:
-    return Edit(f"{name} for {people}", _RUNTIMES, name, {"spec": {"security": {"administrators": people}}})
-
-
-def _label(name: str, ring: str) -> Edit:
-    return Edit(f"{name} is {ring}", _RUNTIMES, name, {"metadata": {"labels": {"ring": ring}}})
-
-
-def _modules(name: str, modules: list[str]) -> Edit:
-    spec = [{"name": module, "customResourcePolicy": "CreateAndDelete", "managed": True} for module in modules]
-    return Edit(f"{name} with {modules}", _KYMAS, name, {"spec": {"modules": spec}})
-
-
-def _channel(module: str, version: str, channel: str = "regular") -> Edit:
-    versions = {"fast": "1.1.0", "regular": "1.0.0", channel: version}
-    channels = [{"channel": name, "version": one} for name, one in versions.items()]
-    spec = {"channels": channels}
-    return Edit(f"channel {channel} to {version}", _RELEASES, module, {"spec": spec}, delay=_SPREAD)
-
-
-def _template(**agent: str) -> Object:
-    return {"agent": {**_AGENT, **agent}, "cluster": {"name": "here"}, "zone": {"name": "here"}}
-
-
-def _made(resource: Resource, name: str, namespace: str, spec: Object) -> Edit:
-    body = {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": spec,
+_STILL = 2.0
+"""Seconds for which the fleet must stay as it is planned."""
+_REST = 6.0
+"""Seconds without a change after which a fleet is at rest."""
+_PAUSE = 0.5
+_SHOOT = "shoot--demo--"
+CONFIG: Mapping[str, Any] = {
+    "controllers": {
+        # Times of seconds in place of minutes, so that reality can follow soon.
+        "module-upgrade-rollout-max-delay": "1s",
+        "kyma-requeue-success-interval": "5s",
+        "mandatory-module-requeue-success-interval": "3s",
+        "mandatory-module-deletion-requeue-success-interval": "3s",
+        "node-rollouts": True,
+        "node-rollouts-patience": "3s",
+        "canary-template": str(Path(__file__).parents[3] / "examples" / "canary.yaml"),
+        "canary-period": "8760h",
+        "inventory-labels": "ring,kyma-project.io/broker-plan-name",
     }
-    return Edit(f"{resource.kind} {name} is made", resource, name, body, creates=True, namespace=namespace)
-
-
-def _agents(pod: Object) -> Edit:
-    spec = {"template": {"agent": {"pod": pod}}}
-    return Edit(f"agents with {pod}", _AGENTS, "everywhere", {"spec": spec}, namespace="fleet")
-
-
-def _selected(selector: Object) -> Edit:
-    # A merge patch merges: what is not wanted any more is set to null.
-    chosen = {"matchLabels": None, **selector}
-    return Edit(
-        f"agents where {selector}", _AGENTS, "everywhere", {"spec": {"clusterSelector": chosen}}, namespace="fleet"
-    )
-
-
-def _own_agent(pod: Object) -> Edit:
-    spec = {"agent": {"pod": pod}}
-    return Edit(f"own agent with {pod}", _OWN_AGENTS, "instana-agent", {"spec": spec}, namespace="default")
-
-
-def _releases(versions: list[str]) -> Edit:
-    return Edit(f"stack with {versions}", _STACKS, "sample-1-34", {"spec": {"versions": versions}}, namespace="stacks")
-
-
-def _topology(name: str, class_name: str, version: str) -> Edit:
-    topology = {"class": class_name, "version": version}
-    return Edit(f"{name} by {class_name}", _CLUSTERS, name, {"spec": {"topology": topology}}, namespace="stacks")
-
-
-def _cluster(name: str, class_name: str, version: str) -> Edit:
-    return _made(_CLUSTERS, name, "stacks", {"topology": {"class": class_name, "version": version}})
-
-
-def _access(name: str, number: int, plural: str) -> Edit:
-    body = {
-        "apiVersion": _ACCESSES.api_version,
-        "kind": _ACCESSES.kind,
-        "metadata": {"name": f"{name}-access-{number}", "namespace": NAMESPACE},
-        "spec": {
-            "client": f"client-{number}",
-            "clusterRef": {"kind": "Runtime", "name": name},
-            "expirationSeconds": 3600,
-            "namespaces": ["default"],
-            "rules": [{"apiGroups": [""], "resources": [plural], "verbs": ["get", "list"]}],
-            "secret": {"name": f"{name}-access-{number}"},
-        },
-    }
-    return Edit(f"access {number} to {plural} of {name}", _ACCESSES, body["metadata"]["name"], body, creates=True)
+}
+"""The fleet's settings. A plan has the same flags."""
 
 
 class Fleet:
@@ -216,101 +64,193 @@ class Fleet:
         self.garden = load(state / "garden.kubeconfig").access()
 
     def plan(self, edit: Edit) -> PlanRun:
+        """Raises KubeError for a change that the API server refuses."""
+
         async def change(fork: Fork) -> None:
-            async with fork.client() as client:
-                await edit.make(client)
+            for write in edit.writes:
+                async with fork.client(write.cluster) as client:
+                    await write.make(client)
 
         values = plan_flags(self.connections, None, self.garden.namespace)
         return run_plan(PlanRequest(self.management, self.garden, values, change), lambda run: run)
 
     async def apply(self, edit: Edit) -> None:
-        async with Client(self.management) as client:
-            await edit.make(client)
+        for write in edit.writes:
+            async with Client(await self._access(write.cluster)) as client:
+                await write.make(client)
 
-    def state(self, buckets: Mapping[str, object]) -> ForkSnapshot:
-        """The live state of what a plan has read."""
+    async def list(self, resource: Resource, cluster: str = "root") -> list[Object]:
+        """The objects of a kind; none where the cluster cannot be reached, or does not serve it."""
+        try:
+            async with Client(await self._access(cluster)) as client:
+                return (await client.list(resource)).items
+        except KubeError:
+            return []
+
+    async def _access(self, cluster: str) -> Access:
+        if cluster == "root":
+            return self.management
+        if cluster == GARDEN:
+            return self.garden
+        async with Client(self.management) as client:
+            secret = await client.get(SECRETS, f"kubeconfig-{cluster.removeprefix(_SHOOT)}", HOME)
+        (document,) = secret["data"].values()
+        return from_untrusted(base64.b64decode(document), trust=Trust(), origin=f"kubeconfig of {cluster}").access()
+
+    async def approve(self, wanted: Iterable[str]) -> None:
+        """Gives the approvals that the plan takes for granted, where a stage waits for one."""
+        async with Client(self.management) as client:
+            for one in wanted:
+                name, _, stage = one.partition("/")
+                try:
+                    rollout = await client.get(ROLLOUTS, name, "fleet")
+                except NotFound:
+                    continue
+                status, approved = rollout.get("status") or {}, rollout["spec"].get("approved") or []
+                messages = [each["message"] for each in status.get("conditions") or () if each["type"] == "Progressing"]
+                waits = any("waits for approval" in text for text in messages) and status.get("stage") == stage
+                if waits and stage not in approved:
+                    await client.patch(ROLLOUTS, name, {"spec": {"approved": [*approved, stage]}}, "fleet")
+
+    def state(self, buckets: Iterable[str] = (), *, whole: bool = False) -> ForkSnapshot:
+        """The live state of what a plan has read; `whole` has all kinds of all clusters."""
         loop = VirtualLoop()
         with LiveClusters() as live:
             try:
-                return loop.run_until_complete(self._state(live, loop, buckets))
+                return loop.run_until_complete(self._state(live, loop, buckets, whole=whole))
             finally:
                 loop.close()
 
-    async def _state(self, live: LiveClusters, loop: VirtualLoop, buckets: Mapping[str, object]) -> ForkSnapshot:
+    async def _state(
+        self, live: LiveClusters, loop: VirtualLoop, buckets: Iterable[str], *, whole: bool
+    ) -> ForkSnapshot:
         selector = ",".join(filter(None, (domain.kubeconfig_selector() for domain in all_domains())))
         settings = ForkSettings(
             management=self.management, garden=self.garden, kubeconfigs=selector, trust=Trust(plain_http=False)
         )
         async with Fork.opened(settings, live, VirtualClock(loop, began=time.time())) as fork:
-            for bucket in buckets:
-                try:
-                    await fork.store.ensure(bucket)
-                except KubeError:
-                    continue
+            await asyncio.gather(*(fork._ensure(bucket) for bucket in buckets))
+            if whole:
+                registry = fork.server.context.registry
+                for cluster in sorted({bucket.partition("/")[0] for bucket in buckets} | {*fork.members}):
+                    await registry.load(cluster)
+                    kinds = [kind.suffix for kind in registry.kinds(cluster) if "list" in kind.definition.verbs]
+                    await asyncio.gather(*(fork._ensure(f"{cluster}/{suffix}") for suffix in kinds))
             return ForkSnapshot.of(fork)
 
 
-def misses(run: PlanRun, before: ForkSnapshot, live: ForkSnapshot) -> list[str]:
-    """The objects of which plan and reality differ, with the fields. Those with random names are counted by pattern."""
-    found, alone = [], Counter[str]()
-    for one in run.after.changes(live, {}):
-        bucket = f"{one.cluster}/{one.suffix}"
-        if one.suffix in _UNCOMPARED or one.key in run.activity.repeated or bucket not in run.after.buckets:
-            continue
-        if f"{one.namespace}/{one.name}" in _BORN.get(one.suffix, {}) or not _moved(run, one.key, before, live):
-            continue
-        if one.before is None or one.after is None:
-            alone[f"{bucket} {one.namespace}/{opened_text(name_of(one))}"] += 1 if one.before is None else -1
-            continue
-        fields = [
-            tuple(field)
-            for field in differences(one.before, one.after)
-            if opened_text(field.before) != opened_text(field.after) and not _is_free(one.suffix, field.path)
-        ]
-        if fields:
-            found.append(f"{bucket} {one.namespace}/{one.name}: {fields}")
-    sides = {True: "not planned", False: "planned only"}
-    return [*found, *(f"{place}: {sides[count > 0]}" for place, count in alone.items() if count)]
+async def rest(fleet: Fleet) -> None:
+    """Returns once the fleet has not changed for a while."""
+    last, since, began = ForkSnapshot({}), time.monotonic(), time.monotonic()
+    while time.monotonic() - since < _REST and time.monotonic() - began < PATIENCE:
+        found = await asyncio.to_thread(fleet.state, last.buckets)
+        if any(change_of(one) is not None for one in last.changes(found, {})):
+            last, since = found, time.monotonic()
+        await asyncio.sleep(_PAUSE)
 
 
-def _moved(run: PlanRun, key: tuple[str, str], before: ForkSnapshot, live: ForkSnapshot) -> bool:
-    """True where plan or reality changed the object at all: else it was different to begin with."""
-    states = [snapshot.buckets.get(key[0], {}).get(key[1]) for snapshot in (run.before, run.after, before, live)]
-    planned, real = states[0] != states[1], _wanted_of(states[2]) != _wanted_of(states[3])
-    return planned or real
+class Outcome(NamedTuple):
+    """One change, planned and made."""
+
+    edit: Edit
+    missed: tuple[Missed, ...]
+    apart: tuple[Missed, ...]
+    """Objects that differed before the change."""
+    follows: int
+    """Objects that change besides those that the edit wrote."""
+    is_void: bool
+    """Nothing changes, or the change is refused on both sides."""
+    refused: str
+    seconds: tuple[float, float]
+    """Time of the plan, and of the fleet until it came to it."""
 
 
-def _wanted_of(value: bytes | None) -> Any:
-    if value is None:
-        return None
-    obj = orjson.loads(value)
-    obj["metadata"] = {name: obj["metadata"].get(name) for name in ("labels", "annotations", "finalizers")}
-    return obj
-
-
-_FREE = {
-    "core.gardener.cloud/shoots": ("status.lastOperation", "status.conditions", "status.retryCycleStartTime"),
-    "multicluster.x-k8s.io/clusterprofiles": ("status.properties", "status.accessProviders"),
-}
-"""Reports of an operation, which takes seconds here and minutes there, and the authorities of new clusters."""
-_BORN = born_objects(created=0.0, identity=str(UUID(int=0)), address="127.0.0.1", port=1)
-"""The objects that every cluster has from the start; in a new one of a fork they are not stored."""
-
-
-def _is_free(suffix: str, path: str) -> bool:
-    return path.startswith(_FREE.get(suffix, ())) or path.endswith((".checksum", ".message"))
-
-
-async def outcome(fleet: Fleet, edit: Edit) -> list[str]:
-    """Plans and applies one change; returns what differs once the live fleet has come to the plan, or to rest."""
-    run = await asyncio.to_thread(fleet.plan, edit)
-    before = await asyncio.to_thread(fleet.state, run.after.buckets)
+async def outcome(fleet: Fleet, edit: Edit) -> Outcome:
+    """Plans and applies one change, and follows the fleet until it has come to the plan, or to rest."""
+    began = time.monotonic()
+    try:
+        run = await asyncio.to_thread(fleet.plan, edit)
+    except KubeError as error:
+        return await _refused(fleet, edit, error)
+    planned = time.monotonic()
+    before = await asyncio.to_thread(fleet.state, run.after.buckets, whole=True)
     await fleet.apply(edit)
-    last, end = [""], 0.0
+    found = await _followed(fleet, run, before)
+    missed = found.missed
+    if not missed:
+        after = await asyncio.to_thread(fleet.state, run.after.buckets, whole=True)
+        missed = tuple(unread(run, before, after))
+    written = {one.key for one in edit.writes}
+    return Outcome(
+        edit,
+        missed,
+        found.apart,
+        consequences(run, written),
+        is_void(run),
+        "",
+        (planned - began, time.monotonic() - planned),
+    )
+
+
+async def _followed(fleet: Fleet, run: PlanRun, before: ForkSnapshot) -> Comparison:
+    last, since = Comparison((Missed("", "not compared yet"),), ()), time.monotonic()
     while True:
-        found = misses(run, before, await asyncio.to_thread(fleet.state, run.after.buckets))
-        if found != last:
-            last, end = found, time.monotonic() + PATIENCE + edit.delay
-        if not found or time.monotonic() > end:
+        await fleet.approve(run.approved)
+        found = compared(run, before, await asyncio.to_thread(fleet.state, run.after.buckets))
+        now = time.monotonic()
+        if found.missed != last.missed:
+            last, since = found, now
+        if now - since > (PATIENCE if found.missed else _STILL):
             return found
         await asyncio.sleep(_PAUSE)
+
+
+async def _refused(fleet: Fleet, edit: Edit, refusal: KubeError) -> Outcome:
+    try:
+        await fleet.apply(edit)
+    except KubeError:
+        missed: tuple[Missed, ...] = ()
+    else:
+        missed = (Missed("the change", f"refused in the plan alone: {refusal}"),)
+    return Outcome(edit, missed, (), 0, not missed, str(refusal), (0.0, 0.0))
+
+
+class Tally:
+    """The outcomes of one fleet. Changes that change nothing are not counted."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, Counter[str]] = {}
+        self.missed: dict[str, tuple[Missed, ...]] = {}
+        self._seconds: list[float] = []
+
+    @property
+    def changes(self) -> int:
+        return sum(one["changes"] for one in self._counts.values())
+
+    def take(self, found: Outcome) -> None:
+        count = self._counts.setdefault(found.edit.domain, Counter())
+        if found.is_void and not found.missed:
+            count["void"] += 1
+            return
+        count["changes"] += 1
+        count["as planned"] += not found.missed
+        count["with consequences"] += found.follows > 0
+        self._seconds.append(sum(found.seconds))
+        if found.missed:
+            self.missed[f"{self.changes}: {found.edit.domain}: {found.edit.text}"] = found.missed
+
+    def line(self, found: Outcome) -> str:
+        """One outcome, and the count so far."""
+        shown = [f"\n    {one}" for one in found.missed] + [f"\n    apart: {one}" for one in found.apart]
+        took = f"{found.seconds[0]:.0f} + {found.seconds[1]:.0f} s, {found.follows} objects follow"
+        void = f" (changes nothing{f': {found.refused}' if found.refused else ''})" if found.is_void else ""
+        good = self.changes - len(self.missed)
+        return f"{good} of {self.changes}; {found.edit.domain}: {found.edit.text}{void}; {took}{''.join(shown)}"
+
+    def table(self) -> str:
+        """Counts by domain: changes, those that came as planned, those that others followed, those without effect."""
+        words = ("changes", "as planned", "with consequences", "void")
+        sums = sum(self._counts.values(), Counter[str]())
+        rows = [*sorted(self._counts.items()), ("all", sums)]
+        lines = [f"{name}: " + ", ".join(f"{count[word]} {word}" for word in words) for name, count in rows]
+        return "\n".join([*lines, f"{sum(self._seconds) / max(len(self._seconds), 1):.1f} s a change", *self.missed])

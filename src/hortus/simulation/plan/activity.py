@@ -137,9 +137,9 @@ class Activity:
         return [self._loop(key, track) for key, track in sorted(self._tracks.items()) if track.returns >= _ROUNDS]
 
     @property
-    def repeated(self) -> frozenset[StoreKey]:
-        """The objects of which the same fields were written at least twice, with a while in between."""
-        return frozenset(key for key, track in self._tracks.items() if track.repeats)
+    def repeated(self) -> Mapping[StoreKey, frozenset[str]]:
+        """The objects of which the same fields were written at least twice, with a while in between, and the fields."""
+        return {key: track.fields for key, track in self._tracks.items() if track.repeats}
 
     @property
     def recurring(self) -> list[Recurring]:

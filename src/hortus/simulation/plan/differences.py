@@ -22,8 +22,8 @@ _BOOKKEEPING: Final = (
 )
 _TIMES: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z\Z")
 _NAMES: Final = ("name", "type", "key", "cluster", "path")
-_LONGEST: Final = 200
-"""Characters of a value that are kept."""
+LONGEST: Final = 200
+"""Characters of a value that a plan shows."""
 _SECRET_KINDS: Final = frozenset({"Secret"})
 _SECRET_PARTS: Final = ("data.", "stringData.")
 _SECRET_WORDS: Final = re.compile(r"password|token|secretkey|privatekey|client-key|agentkey|downloadkey", re.IGNORECASE)
@@ -38,8 +38,10 @@ class FieldDifference(NamedTuple):
     after: Any
 
 
-def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[FieldDifference]:
-    """The fields that differ, without times and bookkeeping."""
+def differences(
+    before: Mapping[str, Any], after: Mapping[str, Any], *, longest: int = LONGEST
+) -> Iterator[FieldDifference]:
+    """The fields that differ, without times and bookkeeping; of a text the first `longest` characters."""
     is_secret = (after.get("kind") or before.get("kind")) in _SECRET_KINDS
     for path, old, new in _walk("", before, after):
         if path.startswith(_BOOKKEEPING) or path.endswith(".observedGeneration"):
@@ -48,7 +50,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator
             continue
         if _is_confidential(path, is_secret=is_secret):
             old, new = (None if value is None else MASKED for value in (old, new))
-        yield FieldDifference(path, _short(old), _short(new))
+        yield FieldDifference(path, _short(old, longest), _short(new, longest))
 
 
 def _is_confidential(path: str, *, is_secret: bool) -> bool:
@@ -93,5 +95,5 @@ def _is_time(value: Any) -> bool:
     return isinstance(value, str) and _TIMES.match(value) is not None
 
 
-def _short(value: Any) -> Any:
-    return f"{value[:_LONGEST]}…" if isinstance(value, str) and len(value) > _LONGEST else value
+def _short(value: Any, longest: int) -> Any:
+    return f"{value[:longest]}…" if isinstance(value, str) and len(value) > longest else value

@@ -1,0 +1,172 @@
+"""The state that a plan comes to, compared with the state that a fleet came to, object by object.
+
+Left open are identities, times, random parts of names, and what `_FREE` and `_born` name with their reasons.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import orjson
+
+from hortus.apiserver.clusters.born import born_objects
+from hortus.simulation.plan.building import change_of, name_of
+from hortus.simulation.plan.composing import PlanRun
+from hortus.simulation.plan.differences import differences
+from hortus.simulation.plan.grouping import opened_text
+from hortus.simulation.plan.snapshot import ForkSnapshot, StateChange
+
+_WHOLE = 1 << 20
+_BORN = born_objects(created=0.0, identity=str(UUID(int=0)), address="127.0.0.1", port=1)
+"""The objects that every cluster has from the start; in a new one of a fork they are not stored."""
+_ISSUED = re.compile(rb"BEGIN [A-Z ]*(?:CERTIFICATE|KEY)|\btoken:|^eyJ|kind: Config|\"kind\": ?\"Config\"")
+"""In the content of Secrets: what is issued, and differs each time."""
+_AUTHORITY = base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode()[:-2]
+_FREE: Mapping[str, tuple[str, ...]] = {"tenancy.hortus.dev/logicalclusters": ("status.url",)}
+_RUN = re.compile(r"\bcn-[0-9a-z]{6}\b")
+"""The name of a run of the canary: its time, in other digits."""
+_BOOK = re.compile(r"\d+\.\d+")
+"""Times in the book of the canary, which is a text."""
+
+
+class Missed(NamedTuple):
+    """One object of which plan and reality differ."""
+
+    place: str
+    """Cluster, kind, namespace and name."""
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.what}"
+
+
+class Comparison(NamedTuple):
+    missed: tuple[Missed, ...]
+    """Objects that the plan or reality changed."""
+    apart: tuple[Missed, ...]
+    """Objects that neither changed: they were different before."""
+
+
+def compared(run: PlanRun, before: ForkSnapshot, live: ForkSnapshot) -> Comparison:
+    """`before` and `live` are the live states before and after the change."""
+    missed, apart = list[Missed](), list[Missed]()
+    pairs, lonely = _paired([one for one in run.after.changes(live, {}) if _is_compared(run, one)])
+    for one in pairs:
+        if fields := _fields(run, one):
+            place = f"{one.cluster}/{one.suffix} {one.namespace}/{one.name}"
+            (missed if _moved(run, one.key, before, live) else apart).append(Missed(place, str(fields)))
+    for one in lonely:
+        place = f"{one.cluster}/{one.suffix} {one.namespace}/{one.name}"
+        found = Missed(place, "not planned" if one.before is None else "planned only")
+        (missed if _moved(run, one.key, before, live) else apart).append(found)
+    return Comparison(tuple(missed), tuple(apart))
+
+
+def unread(run: PlanRun, before: ForkSnapshot, live: ForkSnapshot) -> Iterator[Missed]:
+    """The objects that reality changed, of kinds that the plan never read."""
+    for one in before.changes(live, {}):
+        bucket = f"{one.cluster}/{one.suffix}"
+        if bucket in run.after.buckets or _is_born(one) or (change := change_of(one)) is None:
+            continue
+        yield Missed(f"{bucket} {one.namespace}/{one.name}", f"not read by the plan, and {change.action}")
+
+
+def consequences(run: PlanRun, written: set[tuple[str, str]]) -> int:
+    """The objects that the plan changes, without those that the edit itself wrote."""
+    found = run.before.changes(run.after, run.fork.store.initial)
+    return sum(one.key not in written and change_of(one) is not None for one in found)
+
+
+def is_void(run: PlanRun) -> bool:
+    """True when the plan changes nothing at all."""
+    return not any(change_of(one) is not None for one in run.before.changes(run.after, run.fork.store.initial))
+
+
+def _is_compared(run: PlanRun, one: StateChange) -> bool:
+    return f"{one.cluster}/{one.suffix}" in run.after.buckets and not _is_born(one)
+
+
+def _is_born(one: StateChange) -> bool:
+    """True for an object of a new cluster that the live side alone shows."""
+    return one.before is None and f"{one.namespace}/{one.name}" in _BORN.get(one.suffix, {})
+
+
+def _paired(found: list[StateChange]) -> tuple[list[StateChange], list[StateChange]]:
+    """Objects of both sides, those with random names put together by the rest of their names; and the others."""
+    pairs = [one for one in found if one.before is not None and one.after is not None]
+    planned: dict[tuple[str, ...], list[StateChange]] = {}
+    real: dict[tuple[str, ...], list[StateChange]] = {}
+    for one in found:
+        if one.before is None or one.after is None:
+            pattern = (one.cluster, one.suffix, one.namespace, str(_open(name_of(one))))
+            (real if one.before is None else planned).setdefault(pattern, []).append(one)
+    lonely: list[StateChange] = []
+    for pattern in {**planned, **real}:
+        left, right = (sorted(side.get(pattern, []), key=_content) for side in (planned, real))
+        pairs += [a._replace(after=b.after) for a, b in zip(left, right, strict=False)]
+        lonely += [*left[len(right) :], *right[len(left) :]]
+    return pairs, lonely
+
+
+def _content(one: StateChange) -> str:
+    return str(_open(orjson.dumps(one.either, option=orjson.OPT_SORT_KEYS).decode()))
+
+
+def _fields(run: PlanRun, one: StateChange) -> list[tuple[str, Any, Any]]:
+    assert one.before is not None and one.after is not None
+    before, after = one.before, one.after
+    if one.suffix == "core/secrets":
+        before, after = _readable(before), _readable(after)
+    repeated = run.activity.repeated.get(one.key, frozenset())
+    return [
+        (field.path, field.before, field.after)
+        for field in differences(before, after, longest=_WHOLE)
+        if field.path not in repeated
+        and not field.path.startswith(_FREE.get(one.suffix, ()))
+        and _opened(field.path, field.before) != _opened(field.path, field.after)
+    ]
+
+
+def _opened(path: str, value: Any) -> Any:
+    if path == "metadata.name":
+        return None
+    if isinstance(value, str) and value.startswith(_AUTHORITY):
+        return "issued"
+    if path == "data.book":
+        value = _BOOK.sub("*", str(value))
+    if isinstance(value, str) and value.startswith(("{", "[")):
+        try:
+            return _open(orjson.dumps(orjson.loads(value), option=orjson.OPT_SORT_KEYS).decode())
+        except orjson.JSONDecodeError:
+            pass
+    return _open(value)
+
+
+def _open(value: Any) -> Any:
+    """A text without times, identities, addresses and random parts; any other value as it is."""
+    return _RUN.sub("*", opened_text(value)) if isinstance(value, str) else value
+
+
+def _readable(secret: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A Secret as an object that is compared as it is, with what was issued left open."""
+    content = {key: base64.b64decode(value) for key, value in (secret.get("data") or {}).items()}
+    shown = {key: "issued" if _ISSUED.search(value) else value.decode("latin1") for key, value in content.items()}
+    return {**secret, "kind": "Content", "data": shown}
+
+
+def _moved(run: PlanRun, key: tuple[str, str], before: ForkSnapshot, live: ForkSnapshot) -> bool:
+    """True where plan or reality changed the object at all: else it was different to begin with."""
+    states = [snapshot.buckets.get(key[0], {}).get(key[1]) for snapshot in (run.before, run.after, before, live)]
+    return states[0] != states[1] or _wanted_of(states[2]) != _wanted_of(states[3])
+
+
+def _wanted_of(value: bytes | None) -> Any:
+    if value is None:
+        return None
+    obj = orjson.loads(value)
+    obj["metadata"] = {name: obj["metadata"].get(name) for name in ("labels", "annotations", "finalizers")}
+    return obj
