@@ -12,23 +12,32 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
+from tests.cli.plan.edits.shape import GARDEN, member, name_of
 
 from hortus.apiserver.clusters.born import born_objects
-from hortus.simulation.plan.building import change_of, name_of
+from hortus.simulation.plan.building import change_of
+from hortus.simulation.plan.building import name_of as opened_name_of
 from hortus.simulation.plan.composing import PlanRun
 from hortus.simulation.plan.differences import differences
 from hortus.simulation.plan.grouping import opened_text
 from hortus.simulation.plan.snapshot import ForkSnapshot, StateChange
 
 _WHOLE = 1 << 20
+_LEFTOVERS = "fleet.hortus.dev/leftovers"
 _BORN = born_objects(created=0.0, identity=str(UUID(int=0)), address="127.0.0.1", port=1)
 """The objects that every cluster has from the start; in a new one of a fork they are not stored."""
 _ISSUED = re.compile(rb"BEGIN [A-Z ]*(?:CERTIFICATE|KEY)|\btoken:|^eyJ|kind: Config|\"kind\": ?\"Config\"")
 """In the content of Secrets: what is issued, and differs each time."""
 _AUTHORITY = base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode()[:-2]
-_FREE: Mapping[str, tuple[str, ...]] = {"tenancy.hortus.dev/logicalclusters": ("status.url",)}
+_FREE: Mapping[str, tuple[str, ...]] = {
+    "tenancy.hortus.dev/logicalclusters": ("status.url",),
+    _LEFTOVERS: ("status.conditions[Settled].message",),
+}
+"""The port of a server, and the first of items whose order is random."""
 _RUN = re.compile(r"\bcn-[0-9a-z]{6}\b")
 """The name of a run of the canary: its time, in other digits."""
+_SET = re.compile(r"\bapplyset-[-\w]{43}-v1\b")
+"""The name of an apply set: a digest of that of its parent."""
 _BOOK = re.compile(r"\d+\.\d+")
 """Times in the book of the canary, which is a text."""
 
@@ -54,7 +63,9 @@ class Comparison(NamedTuple):
 def compared(run: PlanRun, before: ForkSnapshot, live: ForkSnapshot) -> Comparison:
     """`before` and `live` are the live states before and after the change."""
     missed, apart = list[Missed](), list[Missed]()
-    pairs, lonely = _paired([one for one in run.after.changes(live, {}) if _is_compared(run, one)])
+    asleep = _asleep(run.after)
+    found = [one for one in run.after.changes(live, {}) if one.cluster not in asleep and _is_compared(run, one)]
+    pairs, lonely = _paired(found)
     for one in pairs:
         if fields := _fields(run, one):
             place = f"{one.cluster}/{one.suffix} {one.namespace}/{one.name}"
@@ -68,9 +79,12 @@ def compared(run: PlanRun, before: ForkSnapshot, live: ForkSnapshot) -> Comparis
 
 def unread(run: PlanRun, before: ForkSnapshot, live: ForkSnapshot) -> Iterator[Missed]:
     """The objects that reality changed, of kinds that the plan never read."""
+    asleep = _asleep(run.after)
     for one in before.changes(live, {}):
         bucket = f"{one.cluster}/{one.suffix}"
-        if bucket in run.after.buckets or _is_born(one) or (change := change_of(one)) is None:
+        if bucket in run.after.buckets or _is_born(one) or one.cluster in asleep:
+            continue
+        if (change := change_of(one)) is None:
             continue
         yield Missed(f"{bucket} {one.namespace}/{one.name}", f"not read by the plan, and {change.action}")
 
@@ -84,6 +98,12 @@ def consequences(run: PlanRun, written: set[tuple[str, str]]) -> int:
 def is_void(run: PlanRun) -> bool:
     """True when the plan changes nothing at all."""
     return not any(change_of(one) is not None for one in run.before.changes(run.after, run.fork.store.initial))
+
+
+def _asleep(state: ForkSnapshot) -> set[str]:
+    """The clusters that are hibernated: the live ones do not answer."""
+    shoots = [orjson.loads(value) for value in state.buckets.get(f"{GARDEN}/core.gardener.cloud/shoots", {}).values()]
+    return {member(name_of(one)) for one in shoots if (one["spec"].get("hibernation") or {}).get("enabled")}
 
 
 def _is_compared(run: PlanRun, one: StateChange) -> bool:
@@ -102,14 +122,20 @@ def _paired(found: list[StateChange]) -> tuple[list[StateChange], list[StateChan
     real: dict[tuple[str, ...], list[StateChange]] = {}
     for one in found:
         if one.before is None or one.after is None:
-            pattern = (one.cluster, one.suffix, one.namespace, str(_open(name_of(one))))
+            pattern = (one.cluster, one.suffix, one.namespace, str(_open(opened_name_of(one))))
             (real if one.before is None else planned).setdefault(pattern, []).append(one)
     lonely: list[StateChange] = []
     for pattern in {**planned, **real}:
         left, right = (sorted(side.get(pattern, []), key=_content) for side in (planned, real))
-        pairs += [a._replace(after=b.after) for a, b in zip(left, right, strict=False)]
+        pairs += [_named_alike(a, b) for a, b in zip(left, right, strict=False)]
         lonely += [*left[len(right) :], *right[len(left) :]]
     return pairs, lonely
+
+
+def _named_alike(planned: StateChange, real: StateChange) -> StateChange:
+    """Both as one object, where the names differ by their random parts: objects name themselves in lists."""
+    text = orjson.dumps(planned.before).decode().replace(planned.name, real.name)
+    return planned._replace(before=orjson.loads(text), after=real.after)
 
 
 def _content(one: StateChange) -> str:
@@ -121,6 +147,8 @@ def _fields(run: PlanRun, one: StateChange) -> list[tuple[str, Any, Any]]:
     before, after = one.before, one.after
     if one.suffix == "core/secrets":
         before, after = _readable(before), _readable(after)
+    elif one.suffix == _LEFTOVERS:
+        before, after = _ordered(before), _ordered(after)
     repeated = run.activity.repeated.get(one.key, frozenset())
     return [
         (field.path, field.before, field.after)
@@ -148,7 +176,7 @@ def _opened(path: str, value: Any) -> Any:
 
 def _open(value: Any) -> Any:
     """A text without times, identities, addresses and random parts; any other value as it is."""
-    return _RUN.sub("*", opened_text(value)) if isinstance(value, str) else value
+    return _RUN.sub("*", _SET.sub("*", opened_text(value))) if isinstance(value, str) else value
 
 
 def _readable(secret: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -156,6 +184,15 @@ def _readable(secret: Mapping[str, Any]) -> Mapping[str, Any]:
     content = {key: base64.b64decode(value) for key, value in (secret.get("data") or {}).items()}
     shown = {key: "issued" if _ISSUED.search(value) else value.decode("latin1") for key, value in content.items()}
     return {**secret, "kind": "Content", "data": shown}
+
+
+def _ordered(leftover: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A Leftover with its items by their content: their order is that of their IDs, which are digests of identities."""
+    return {**leftover, **{part: _by_content(leftover.get(part) or {}) for part in ("spec", "status")}}
+
+
+def _by_content(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**part, "items": sorted(part.get("items") or (), key=lambda item: str(_open(orjson.dumps(item).decode())))}
 
 
 def _moved(run: PlanRun, key: tuple[str, str], before: ForkSnapshot, live: ForkSnapshot) -> bool:

@@ -10,6 +10,7 @@ import base64
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -133,7 +134,8 @@ class Fleet:
             if whole:
                 registry = fork.server.context.registry
                 for cluster in sorted({bucket.partition("/")[0] for bucket in buckets} | {*fork.members}):
-                    await registry.load(cluster)
+                    with suppress(KubeError):  # a hibernated cluster does not answer
+                        await registry.load(cluster)
                     kinds = [kind.suffix for kind in registry.kinds(cluster) if "list" in kind.definition.verbs]
                     await asyncio.gather(*(fork._ensure(f"{cluster}/{suffix}") for suffix in kinds))
             return ForkSnapshot.of(fork)

@@ -29,6 +29,7 @@ from hortus.domains import DemoFleet
 from hortus.domains.clusters.demo import PLACES, runtimes
 from hortus.kube.objects import Object, Resource, format_time
 from hortus.simulation.garden.content import BINDING
+from hortus.simulation.garden.kinds import SEEDS
 from hortus.simulation.garden.profiles import PROVIDERS
 
 GARDENER_CLUSTERS = Resource("infrastructuremanager.kyma-project.io", "v1", "gardenerclusters", "GardenerCluster")
@@ -245,7 +246,8 @@ async def hibernation(random: Random, seen: Seen) -> Edit | None:
     one = random.choice(asleep or shoots)
     enabled = one not in asleep
     write = patched(SHOOTS, name_of(one), PROJECT, GARDEN, spec={"hibernation": {"enabled": enabled}})
-    return Edit(_GARDEN, f"Shoot {name_of(one)} {'sleeps' if enabled else 'wakes up'}", (write,))
+    text = f"Shoot {name_of(one)} {'sleeps' if enabled else 'wakes up'}"
+    return Edit(_GARDEN, text, (write,), is_planned=enabled)
 
 
 async def shoot_drift(random: Random, seen: Seen) -> Edit | None:
@@ -262,6 +264,19 @@ async def shoot_window(random: Random, seen: Seen) -> Edit | None:
     window = {"begin": f"{hour}0000+0000", "end": f"{hour + 2}0000+0000"}
     write = patched(SHOOTS, name_of(one), PROJECT, GARDEN, spec={"maintenance": {"timeWindow": window}})
     return Edit(_GARDEN, f"Shoot {name_of(one)} is maintained at {hour}", (write,))
+
+
+async def moved(random: Random, seen: Seen) -> Edit | None:
+    """The control plane of a Shoot moves to another seed of its provider."""
+    one = random.choice(await seen.list(SHOOTS, GARDEN))
+    present, provider = one["spec"].get("seedName"), one["spec"]["provider"]["type"]
+    seeds = [seed for seed in await seen.list(SEEDS, GARDEN) if seed["spec"]["provider"]["type"] == provider]
+    others = [name_of(seed) for seed in seeds if name_of(seed) != present]
+    if not present or not others:
+        return None
+    to = random.choice(others)
+    write = patched(SHOOTS, name_of(one), PROJECT, GARDEN, spec={"seedName": to})
+    return Edit(_GARDEN, f"Shoot {name_of(one)} moves from {present} to {to}", (write,))
 
 
 async def shoot_operation(random: Random, seen: Seen) -> Edit | None:
@@ -289,5 +304,5 @@ CHOICES = {
         retired,
     ),
     _CREDENTIALS: (rotation, expiry, lost_secret, lost_cluster, moved_secret),
-    _GARDEN: (hibernation, shoot_drift, shoot_window, shoot_operation),
+    _GARDEN: (hibernation, shoot_drift, shoot_window, shoot_operation, moved),
 }

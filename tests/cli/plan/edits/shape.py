@@ -58,6 +58,8 @@ class Edit(NamedTuple):
     domain: str
     text: str
     writes: tuple[Write, ...]
+    is_planned: bool = True
+    """False for what no plan can know: the objects of a cluster that could not be read, since it slept."""
 
 
 class Seen(Protocol):
