@@ -38,6 +38,10 @@ _RUN = re.compile(r"\bcn-[0-9a-z]{6}\b")
 """The name of a run of the canary: its time, in other digits."""
 _SET = re.compile(r"\bapplyset-[-\w]{43}-v1\b")
 """The name of an apply set: a digest of that of its parent."""
+_SILENCE = re.compile(
+    r"(?:https?://)?[\d.]+:\d+(?:/clusters/[-\w]+)?: (?:the connection broke[^;\"]*|it could not be read for the plan)"
+)
+"""The ways in which a cluster that sleeps does not answer."""
 _BOOK = re.compile(r"\d+\.\d+")
 """Times in the book of the canary, which is a text."""
 
@@ -78,11 +82,11 @@ def compared(run: PlanRun, before: ForkSnapshot, live: ForkSnapshot) -> Comparis
 
 
 def unread(run: PlanRun, before: ForkSnapshot, live: ForkSnapshot) -> Iterator[Missed]:
-    """The objects that reality changed, of kinds that the plan never read."""
-    asleep = _asleep(run.after)
+    """The objects that reality changed, of kinds that the plan never read; without those of a deleted cluster."""
+    left_out = _asleep(run.after) | _clusters(run.before) - _clusters(run.after)
     for one in before.changes(live, {}):
         bucket = f"{one.cluster}/{one.suffix}"
-        if bucket in run.after.buckets or _is_born(one) or one.cluster in asleep:
+        if bucket in run.after.buckets or _is_born(one) or one.cluster in left_out:
             continue
         if (change := change_of(one)) is None:
             continue
@@ -104,6 +108,10 @@ def _asleep(state: ForkSnapshot) -> set[str]:
     """The clusters that are hibernated: the live ones do not answer."""
     shoots = [orjson.loads(value) for value in state.buckets.get(f"{GARDEN}/core.gardener.cloud/shoots", {}).values()]
     return {member(name_of(one)) for one in shoots if (one["spec"].get("hibernation") or {}).get("enabled")}
+
+
+def _clusters(state: ForkSnapshot) -> set[str]:
+    return {name.lstrip("/") for name in state.buckets.get("root/tenancy.hortus.dev/logicalclusters", {})}
 
 
 def _is_compared(run: PlanRun, one: StateChange) -> bool:
@@ -176,7 +184,9 @@ def _opened(path: str, value: Any) -> Any:
 
 def _open(value: Any) -> Any:
     """A text without times, identities, addresses and random parts; any other value as it is."""
-    return _RUN.sub("*", _SET.sub("*", opened_text(value))) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return _RUN.sub("*", _SET.sub("*", opened_text(_SILENCE.sub("no answer", value))))
 
 
 def _readable(secret: Mapping[str, Any]) -> Mapping[str, Any]:

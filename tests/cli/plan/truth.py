@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from tests.cli.plan.comparison import Comparison, Missed, compared, consequences, is_void, unread
 from tests.cli.plan.edits.rollouts import ROLLOUTS
-from tests.cli.plan.edits.shape import GARDEN, HOME, SECRETS, Edit
+from tests.cli.plan.edits.shape import GARDEN, HOME, SECRETS, Edit, Write
 
 from hortus.cli.plan.flags import plan_flags
 from hortus.cli.plan.running import PlanRequest, run_plan
@@ -75,8 +75,8 @@ class Fleet:
         values = plan_flags(self.connections, None, self.garden.namespace)
         return run_plan(PlanRequest(self.management, self.garden, values, change), lambda run: run)
 
-    async def apply(self, edit: Edit) -> None:
-        for write in edit.writes:
+    async def make(self, writes: Iterable[Write]) -> None:
+        for write in writes:
             async with Client(await self._access(write.cluster)) as client:
                 await write.make(client)
 
@@ -176,7 +176,7 @@ async def outcome(fleet: Fleet, edit: Edit) -> Outcome:
         return await _refused(fleet, edit, error)
     planned = time.monotonic()
     before = await asyncio.to_thread(fleet.state, run.after.buckets, whole=True)
-    await fleet.apply(edit)
+    await fleet.make(edit.writes)
     found = await _followed(fleet, run, before)
     missed = found.missed
     if not missed:
@@ -209,7 +209,7 @@ async def _followed(fleet: Fleet, run: PlanRun, before: ForkSnapshot) -> Compari
 
 async def _refused(fleet: Fleet, edit: Edit, refusal: KubeError) -> Outcome:
     try:
-        await fleet.apply(edit)
+        await fleet.make(edit.writes)
     except KubeError:
         missed: tuple[Missed, ...] = ()
     else:

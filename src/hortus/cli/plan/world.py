@@ -60,6 +60,7 @@ async def simulated(
                 server_url=server_url,
                 settings=settings,
                 with_outages=False,
+                skips_unread=True,
             )
         workloads = SimulatedWorkloads(management, settings=settings, clock=clock)
 

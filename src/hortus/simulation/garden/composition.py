@@ -24,10 +24,12 @@ def add_controllers(
     server_url: str,
     settings: GardenSettings,
     with_outages: bool = True,
+    skips_unread: bool = False,
 ) -> None:
     """Add scheduler, gardenlet, care, outages. `manager` watches the garden; `management` makes logical clusters.
 
-    Without outages the conditions of seeds are somebody else's.
+    Without outages the conditions of seeds are somebody else's. With `skips_unread` operations of Shoots end well also
+    where the objects of the cluster cannot be read.
     """
     shoots = manager.cache(SHOOTS, transform=without_managed_fields)
     seeds = manager.cache(SEEDS)
@@ -38,7 +40,7 @@ def add_controllers(
     gardenlet = ShootGardenlet(
         client=garden,
         shoots=shoots,
-        workload=WorkloadClusters(management, with_nodes=settings.nodes, machines=machines),
+        workload=WorkloadClusters(management, with_nodes=settings.nodes, machines=machines, skips_unread=skips_unread),
         server_url=server_url,
         faults=Faults(settings.faults, random_seed=settings.random_seed),
         settings=settings,

@@ -11,7 +11,7 @@ from contextlib import suppress
 import orjson
 
 from hortus.kube import Client
-from hortus.kube.errors import AlreadyExists, NotFound
+from hortus.kube.errors import AlreadyExists, NotFound, ServiceUnavailable
 from hortus.kube.objects import Object, Resource
 from hortus.simulation.garden.kinds import LOGICAL_CLUSTERS, project_of
 from hortus.simulation.garden.machines import Machines, step
@@ -52,9 +52,13 @@ OPENID_CONNECTS: Object = {
 class WorkloadClusters:
     """Makes and removes them. `client` is the management cluster as a user who is admin of every logical cluster."""
 
-    def __init__(self, client: Client, *, with_nodes: bool, machines: Machines | None = None) -> None:
+    def __init__(
+        self, client: Client, *, with_nodes: bool, machines: Machines | None = None, skips_unread: bool = False
+    ) -> None:
+        """With `skips_unread` nothing is done in a cluster whose objects cannot be read, as in a plan."""
         self._client = client
         self._with_nodes = with_nodes
+        self._skips_unread = skips_unread
         self._machines = machines or Machines()
         self._filled: dict[str, Object] = {}
         """By cluster: the data of shoot-info that was last written there."""
@@ -62,10 +66,13 @@ class WorkloadClusters:
     async def ensure(self, name: str, shoot: Object) -> bool:
         """Create or repair the cluster and its contents; False while nodes are still to be replaced. Safe to repeat."""
         new = await self._make(name, shoot)
-        await self._fill(name, shoot)
-        if not self._with_nodes:
+        try:
+            await self._fill(name, shoot)
+            return not self._with_nodes or await step(self._client, name, shoot, self._machines, new=new)
+        except ServiceUnavailable:
+            if not self._skips_unread:
+                raise
             return True
-        return await step(self._client, name, shoot, self._machines, new=new)
 
     async def remove(self, name: str) -> None:
         """Remove the cluster with all it holds. Safe to repeat."""

@@ -101,6 +101,17 @@ async def keys(random: Random, seen: Seen) -> Edit | None:
     return Edit(_AGENTS, "another key of all agents", (patched(SECRETS, _KEYS, FLEET, stringData={"key": key}),))
 
 
+async def missing_keys(random: Random, seen: Seen) -> Edit | None:
+    """The Secret with the keys is one that does not exist, or the right one again."""
+    found = await seen.list(CONFIGURATIONS)
+    if not found:
+        return None
+    one = random.choice(found)
+    to = other(random, (_KEYS, "missing"), one["spec"]["template"]["agent"].get("keysSecret"))
+    write = patched(CONFIGURATIONS, name_of(one), FLEET, spec={"template": {"agent": {"keysSecret": to}}})
+    return Edit(_AGENTS, f"{name_of(one)} with keys of {to}", (write,))
+
+
 async def lost_placement(random: Random, seen: Seen) -> Edit | None:
     found = await seen.list(PLACEMENTS)
     if not found:
@@ -132,4 +143,4 @@ async def remote(random: Random, seen: Seen) -> Edit | None:
     return Edit(_AGENTS, f"remote agent in {spec['zone']}", (write,))
 
 
-CHOICES = {_AGENTS: (template, selector, per_cluster, second, keys, lost_placement, own, remote)}
+CHOICES = {_AGENTS: (template, selector, per_cluster, second, keys, missing_keys, lost_placement, own, remote)}

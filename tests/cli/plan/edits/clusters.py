@@ -175,6 +175,18 @@ async def founded(random: Random, seen: Seen) -> Edit | None:
     return Edit(_CLUSTERS, f"{name} on {PLACES[place].provider} at {at} with a Kyma is created", (body, kyma))
 
 
+async def doomed(random: Random, seen: Seen) -> Edit | None:
+    """A Runtime that cannot become a cluster; the next time it is deleted."""
+    if any(name_of(one) == "doomed" for one in await seen.list(RUNTIMES)):
+        return Edit(_CLUSTERS, "doomed is deleted", (deleted(RUNTIMES, "doomed", HOME),))
+    ((_, runtime),) = runtimes(DemoFleet(["doomed"], BINDING))
+    provider = runtime["spec"]["shoot"]["provider"]
+    wrong = random.choice(({"machine": {"type": "x99.huge"}}, {"zones": ["nowhere-1a"]}, {"minimum": 5, "maximum": 2}))
+    provider["workers"] = [{**provider["workers"][0], **wrong}]
+    write = Write(RUNTIMES, "doomed", HOME, runtime, creates=True)
+    return Edit(_CLUSTERS, f"a Runtime with {wrong} is created", (write,))
+
+
 async def retired(random: Random, seen: Seen) -> Edit | None:
     found = await ready_runtimes(seen)
     if len(found) <= _LEAST:
@@ -237,17 +249,16 @@ async def moved_secret(random: Random, seen: Seen) -> Edit | None:
 
 
 async def hibernation(random: Random, seen: Seen) -> Edit | None:
+    """One sleeps, and is woken afterwards: no plan knows the objects of a cluster that cannot be read."""
     found = await seen.list(SHOOTS, GARDEN)
-    shoots = [one for one in found if (one["status"].get("lastOperation") or {}).get("progress") == 100]
+    shoots = [name_of(one) for one in found if (one["status"].get("lastOperation") or {}).get("progress") == 100]
     if not shoots:
         return None
-    asleep = [one for one in shoots if (one["spec"].get("hibernation") or {}).get("enabled")]
-    # One that sleeps is woken first: most of the fleet stays awake.
-    one = random.choice(asleep or shoots)
-    enabled = one not in asleep
-    write = patched(SHOOTS, name_of(one), PROJECT, GARDEN, spec={"hibernation": {"enabled": enabled}})
-    text = f"Shoot {name_of(one)} {'sleeps' if enabled else 'wakes up'}"
-    return Edit(_GARDEN, text, (write,), is_planned=enabled)
+    name = random.choice(shoots)
+    sleeps, wakes = (
+        patched(SHOOTS, name, PROJECT, GARDEN, spec={"hibernation": {"enabled": enabled}}) for enabled in (True, False)
+    )
+    return Edit(_GARDEN, f"Shoot {name} sleeps", (sleeps,), undone=(wakes,))
 
 
 async def shoot_drift(random: Random, seen: Seen) -> Edit | None:
@@ -301,6 +312,7 @@ CHOICES = {
         surge,
         more_or_fewer_pools,
         founded,
+        doomed,
         retired,
     ),
     _CREDENTIALS: (rotation, expiry, lost_secret, lost_cluster, moved_secret),

@@ -43,7 +43,8 @@ def _terms(random: Random) -> dict[str, Any]:
         "approval": random.choice(("None", "Before", "After")),
     }
     rest = {"name": "rest", "maxConcurrency": random.randint(1, 3), "maxFailures": random.randint(0, 2)}
-    return {"stages": [first, rest], "unselected": random.choice(("Last", "Exclude"))}
+    on_failure = random.choice(("Halt", "HaltAndRevert"))
+    return {"stages": [first, rest], "unselected": random.choice(("Last", "Exclude")), "onFailure": on_failure}
 
 
 async def policy(random: Random, seen: Seen) -> Edit | None:

@@ -58,8 +58,8 @@ class Edit(NamedTuple):
     domain: str
     text: str
     writes: tuple[Write, ...]
-    is_planned: bool = True
-    """False for what no plan can know: the objects of a cluster that could not be read, since it slept."""
+    undone: tuple[Write, ...] = ()
+    """Requests that take it back afterwards, where that cannot be planned."""
 
 
 class Seen(Protocol):

@@ -55,8 +55,8 @@ async def founded(random: Random, seen: Seen) -> Edit | None:
     known = await seen.list(CLUSTERS)
     if len(known) >= _MOST:
         return None
-    name, chosen = fresh("shop", known), random.choice(sorted(_CLASSES))
-    spec = {"topology": {"class": chosen, "version": _CLASSES[chosen]}}
+    name, chosen = fresh("shop", known), random.choice([*_CLASSES, "docker-sample-1-36-v1"])
+    spec = {"topology": {"class": chosen, "version": _CLASSES.get(chosen, "v1.36.0")}}
     write = created(CLUSTERS, name, _STACKS, spec=spec)
     return Edit(_STACKS, f"Cluster {name} by {chosen} is created", (write,))
 
