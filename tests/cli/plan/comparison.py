@@ -93,15 +93,10 @@ def unread(run: PlanRun, before: ForkSnapshot, live: ForkSnapshot) -> Iterator[M
         yield Missed(f"{bucket} {one.namespace}/{one.name}", f"not read by the plan, and {change.action}")
 
 
-def consequences(run: PlanRun, written: set[tuple[str, str]]) -> int:
-    """The objects that the plan changes, without those that the edit itself wrote."""
+def changed(run: PlanRun) -> set[tuple[str, str]]:
+    """The objects that the plan changes, without those that are written again and again anyhow."""
     found = run.before.changes(run.after, run.fork.store.initial)
-    return sum(one.key not in written and change_of(one) is not None for one in found)
-
-
-def is_void(run: PlanRun) -> bool:
-    """True when the plan changes nothing at all."""
-    return not any(change_of(one) is not None for one in run.before.changes(run.after, run.fork.store.initial))
+    return {one.key for one in found if one.key not in run.activity.repeated and change_of(one) is not None}
 
 
 def _asleep(state: ForkSnapshot) -> set[str]:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.cli.plan.comparison import Comparison, Missed, compared, consequences, is_void, unread
+from tests.cli.plan.comparison import Comparison, Missed, changed, compared, unread
 from tests.cli.plan.edits.rollouts import ROLLOUTS
 from tests.cli.plan.edits.shape import GARDEN, HOME, SECRETS, Edit, Write
 
@@ -182,13 +182,13 @@ async def outcome(fleet: Fleet, edit: Edit) -> Outcome:
     if not missed:
         after = await asyncio.to_thread(fleet.state, run.after.buckets, whole=True)
         missed = tuple(unread(run, before, after))
-    written = {one.key for one in edit.writes}
+    changes = changed(run)
     return Outcome(
         edit,
         missed,
         found.apart,
-        consequences(run, written),
-        is_void(run),
+        len(changes - {one.key for one in edit.writes}),
+        not changes,
         "",
         (planned - began, time.monotonic() - planned),
     )
