@@ -80,6 +80,17 @@ async def test_a_heartbeat_is_no_activity(server: TestServer) -> None:
     assert now - activity.last == 480.0
 
 
+async def test_a_loop_that_ended_is_none(server: TestServer) -> None:
+    async def fight_and_rest(client: Client, fork: Fork) -> None:
+        for _ in range(6):
+            await _set(client, "one", turn="1")
+            await _set(client, "two", turn="2")
+        await fork.clock.sleep(4000.0)
+
+    activity, _ = await _followed(server, fight_and_rest)
+    assert activity.loops == []
+
+
 async def test_writes_that_follow_each_other_are_one_burst(server: TestServer) -> None:
     async def twice(client: Client, fork: Fork) -> None:
         await _set(client, "one", turn="1")

@@ -22,6 +22,8 @@ from hortus.simulation.plan.differences import FieldDifference, differences
 
 _ROUNDS: Final = 4
 """Times that an object comes back to a state until that is called a loop; Kubernetes' own controllers need two."""
+_STILL: Final = 3600.0
+"""Seconds without a write after which a loop is over."""
 _REPEATS: Final = 2
 LULL: Final = 600.0
 """Seconds without a write after which the next one begins something else."""
@@ -133,8 +135,13 @@ class Activity:
 
     @property
     def loops(self) -> list[Loop]:
-        """The objects that go in circles, as far as that is seen."""
-        return [self._loop(key, track) for key, track in sorted(self._tracks.items()) if track.returns >= _ROUNDS]
+        """The objects that go in circles still, as far as that is seen."""
+        since = self._fork.clock.monotonic() - _STILL
+        return [
+            self._loop(key, track)
+            for key, track in sorted(self._tracks.items())
+            if track.returns >= _ROUNDS and track.at >= since
+        ]
 
     @property
     def repeated(self) -> Mapping[StoreKey, frozenset[str]]:
@@ -176,6 +183,10 @@ class Activity:
         track.writes += 1
         track.previous = (change.previous, change.value or b"")
         now = self._fork.clock.monotonic()
+        if now - track.at > _STILL:
+            track.returns = 0
+            track.circle.clear()
+            track.managers.clear()
         self._compare(track, now, returned=digest in track.seen)
         track.seen[digest] = track.seen.get(digest, 0) + 1
         if track.returns >= _ROUNDS or track.repeats >= _REPEATS:
