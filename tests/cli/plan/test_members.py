@@ -14,6 +14,7 @@ import pytest
 from tests.cli.plan.members import (
     AGENT,
     DAEMON_SETS,
+    FLEET,
     GARDEN,
     NODES,
     SECRETS,
@@ -292,3 +293,25 @@ async def _undo(fork: Fork, cluster: str, end: float) -> None:
         await fork.clock.sleep(240.0)
         with suppress(NotFound, Conflict):
             await fork.server.local(cluster, manager="somebody").patch(DAEMON_SETS, AGENT, patch, AGENT)
+
+
+@pytest.mark.soak
+async def test_a_change_that_never_rests_is_cut_short_by_the_budget(fleet: LiveFleet) -> None:
+    working: list[asyncio.Task[None]] = []
+
+    async def change(fork: Fork) -> None:
+        working.append(asyncio.create_task(_count(fork)))
+
+    plan = await fleet.plan(change, budget=20.0, until=1e9)
+    assert (plan.ended, plan.exit_code) == ("Budget", 1)
+    assert plan.passed > 3600
+    _assert_reported(plan, "cut short: the budget of time was spent", "the budget of time was spent before everything")
+
+
+async def _count(fork: Fork) -> None:
+    """Writes something new for ever, too often to count as renewed."""
+    root, number = fork.server.local("root", manager="somebody"), 0
+    while True:
+        number += 1
+        await root.patch(SECRETS, "agent-keys", {"metadata": {"labels": {"count": str(number)}}}, FLEET)
+        await fork.clock.sleep(120.0)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from hortus.cli.plan.changing import change_of
 from hortus.cli.plan.flags import plan_flags
+from hortus.cli.plan.progress import PlanProgress, showing
 from hortus.cli.plan.running import PlanRequest, run_plan
 from hortus.cli.plan.saving import plan_file
 from hortus.domains import all_domains
@@ -23,6 +24,7 @@ from hortus.simulation.fork import LiveReadFailed
 from hortus.simulation.plan.composing import PlanRun, plan_of
 from hortus.simulation.plan.model import FleetPlan
 from hortus.terminal import CommandError, Connections, GardenMissing, fail
+from hortus.terminal.failures import EXIT_INTERRUPTED
 
 HORIZON: Final = 30 * 86400.0
 
@@ -33,6 +35,9 @@ def made(connections: Connections, given: Mapping[str, Any]) -> FleetPlan:
         return _made(connections, given)
     except CommandError as error:
         fail(str(error), error.code)
+    except KeyboardInterrupt:
+        print("interrupted: there is no plan, and the fleet is as it was", file=sys.stderr)
+        raise SystemExit(EXIT_INTERRUPTED) from None
     except (KubeError, KubeconfigError, LiveReadFailed, FlagError) as error:
         fail(str(error))
 
@@ -46,7 +51,11 @@ def _made(connections: Connections, given: Mapping[str, Any]) -> FleetPlan:
     if target is not None and not Path(target).absolute().parent.is_dir():
         raise CommandError(f"--save {target}: there is no folder {Path(target).absolute().parent}", code=2)
     change = change_of(
-        given["files"], given["policies"], given["channels"], given["outages"], namespace=given["namespace"]
+        given["files"],
+        given["policies"],
+        given["channels"],
+        given["outages"],
+        namespace=given["namespace"],
     )
     try:
         garden = connections.garden_access
@@ -80,7 +89,9 @@ def _made(connections: Connections, given: Mapping[str, Any]) -> FleetPlan:
             print(f"plan saved: {target}", file=sys.stderr)
         return plan
 
-    return run_plan(request, finish)
+    progress = PlanProgress()
+    with showing(progress):
+        return run_plan(request, finish, progress)
 
 
 def _silence() -> None:

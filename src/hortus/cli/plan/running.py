@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from random import Random
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from hortus.cli.plan.memory import require_memory
+from hortus.cli.plan.progress import PlanProgress
 from hortus.cli.plan.stacks import own_releases, without_clouds
 from hortus.cli.plan.world import DURATIONS, simulated
 from hortus.cli.program import program
@@ -35,9 +37,10 @@ from hortus.kube.objects import Object
 from hortus.simulation.fork import Fork, ForkSettings, LiveClusters, VirtualClock, VirtualLoop
 from hortus.simulation.fork.naming import NOWHERE
 from hortus.simulation.plan.activity import Activity
-from hortus.simulation.plan.choosing import choose
+from hortus.simulation.plan.choosing import ClusterChoice, choose
 from hortus.simulation.plan.composing import PlanRun
 from hortus.simulation.plan.snapshot import ForkSnapshot
+from hortus.simulation.plan.texts import duration
 from hortus.terminal import CommandError
 
 SETTLE: Final = 3600.0
@@ -78,7 +81,7 @@ class PlanRequest(NamedTuple):
 T = TypeVar("T")
 
 
-def run_plan(request: PlanRequest, finish: Callable[[PlanRun], T]) -> T:
+def run_plan(request: PlanRequest, finish: Callable[[PlanRun], T], progress: PlanProgress | None = None) -> T:
     """Runs a plan on a loop of its own and returns what `finish` makes of its end. Raises CommandError, KubeError."""
     loop = VirtualLoop()
     if request.offline:
@@ -87,8 +90,9 @@ def run_plan(request: PlanRequest, finish: Callable[[PlanRun], T]) -> T:
     thresholds = gc.get_threshold()
     gc.set_threshold(*GC_THRESHOLDS)
     try:
-        with LiveClusters() as live:
-            return loop.run_until_complete(_run(request, live, loop, finish))
+        with LiveClusters() as live, _Budget(loop, request.budget) as budget:
+            work = _run(request, live, loop, finish, budget, progress or PlanProgress())
+            return _completed(loop, loop.create_task(budget.kept(work)))
     finally:
         gc.set_threshold(*thresholds)
         loop.run_until_complete(loop.drain())
@@ -96,7 +100,25 @@ def run_plan(request: PlanRequest, finish: Callable[[PlanRun], T]) -> T:
         loop.close()
 
 
-async def _run(request: PlanRequest, live: LiveClusters, loop: VirtualLoop, finish: Callable[[PlanRun], T]) -> T:
+def _completed(loop: VirtualLoop, work: asyncio.Task[T]) -> T:
+    """The result of a task, which ends in order after Ctrl-C. Raises KeyboardInterrupt then."""
+    try:
+        return loop.run_until_complete(work)
+    except KeyboardInterrupt:
+        work.cancel()
+        with suppress(asyncio.CancelledError):
+            loop.run_until_complete(work)
+        raise
+
+
+async def _run(
+    request: PlanRequest,
+    live: LiveClusters,
+    loop: VirtualLoop,
+    finish: Callable[[PlanRun], T],
+    budget: _Budget,
+    progress: PlanProgress,
+) -> T:
     clock = VirtualClock(loop, began=request.now or time.time())
     project = str(request.values["gardener-project-name"])
     settings = ForkSettings(
@@ -106,21 +128,23 @@ async def _run(request: PlanRequest, live: LiveClusters, loop: VirtualLoop, fini
         trust=Trust(plain_http=request.values["allow-plain-http"]),
         kubeconfigs=",".join(filter(None, (domain.kubeconfig_selector() for domain in all_domains()))),
     )
-    spent = time.monotonic()
+    progress.phase, progress.lists = "reading the fleet", live.reads.total
     async with AsyncExitStack() as stack:
         fork = await stack.enter_async_context(Fork.opened(settings, live, clock))
-        choice = await choose(fork, request.labels) if request.labels else None
-        if choice is not None and not choice.chosen:
-            raise CommandError(f"-l {request.labels}: no Runtime or ClusterProfile has these labels")
+        choice = await _chosen(fork, request.labels)
         require_memory(len(fork.kubeconfigs()))
         activity, controllers = await stack.enter_async_context(_world(request, fork))
-        pace = _Pace(activity, clock, deadline=spent + request.budget)
+        progress.phase, progress.passed = "waiting for rest before the change", clock.monotonic
+        pace = _Pace(activity, clock, budget)
         settled = await pace.rest(SETTLE, horizon=4 * SETTLE) == "Rest"
+        budget.begin()
         before = ForkSnapshot.of(fork)
         activity.begin()
         fork.counts.calls.clear()
         fork.counts.writes.clear()
         began = clock.monotonic()
+        progress.phase, progress.passed = "after the change", lambda: clock.monotonic() - began
+        progress.writes = lambda: activity.writes
         await request.change(fork)
         changed = ForkSnapshot.of(fork)
         if request.replica_fails:
@@ -129,6 +153,7 @@ async def _run(request: PlanRequest, live: LiveClusters, loop: VirtualLoop, fini
             await clock.sleep(_TAKEOVER)
             await controllers.start()
         ended = await pace.rest(QUIET, horizon=request.until, whole=request.whole, fork=fork)
+        progress.phase = "comparing"
         run = PlanRun(
             before=before,
             changed=changed,
@@ -143,6 +168,16 @@ async def _run(request: PlanRequest, live: LiveClusters, loop: VirtualLoop, fini
             choice=choice,
         )
         return finish(run)
+
+
+async def _chosen(fork: Fork, labels: str) -> ClusterChoice | None:
+    """The clusters with these labels, without which the fork is left; None for all. Raises CommandError."""
+    if not labels:
+        return None
+    choice = await choose(fork, labels)
+    if not choice.chosen:
+        raise CommandError(f"-l {labels}: no Runtime or ClusterProfile has these labels")
+    return choice
 
 
 @asynccontextmanager
@@ -192,13 +227,59 @@ async def _ended(manager: Manager, work: asyncio.Task[None]) -> None:
     await work
 
 
+class _Budget:
+    """The time of the machine that a plan may take. It ends also where virtual time stands still."""
+
+    def __init__(self, loop: VirtualLoop, seconds: float) -> None:
+        self._loop = loop
+        self._seconds = seconds
+        self._timer = threading.Timer(seconds, self._ring)
+        self._timer.daemon = True
+        self._work: asyncio.Task[Any] | None = None
+        self._begun = False
+        self.spent = asyncio.Event()
+
+    def __enter__(self) -> _Budget:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        self._timer.join()
+
+    def _ring(self) -> None:
+        self._loop.call_soon_threadsafe(self._end)
+
+    def _end(self) -> None:
+        self.spent.set()
+        if not self._begun and self._work is not None:
+            self._work.cancel()
+
+    def begin(self) -> None:
+        """The change comes now. From here on a plan that is cut short says something."""
+        self._begun = True
+
+    async def kept(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of a plan. Raises CommandError where the budget is spent before the change."""
+        self._work = asyncio.current_task()
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if not self.spent.is_set():
+                raise
+        raise CommandError(
+            f"the budget of {duration(self._seconds)} was spent before the change was made: the fleet was still being "
+            "read, or did not come to rest; give more with --budget"
+        )
+
+
 class _Pace:
     """Waits in virtual time until nothing happens any more."""
 
-    def __init__(self, activity: Activity, clock: VirtualClock, *, deadline: float) -> None:
+    def __init__(self, activity: Activity, clock: VirtualClock, budget: _Budget) -> None:
         self._activity = activity
         self._clock = clock
-        self._deadline = deadline
+        self._budget = budget
         self.approved: list[str] = []
 
     async def rest(self, quiet: float, *, horizon: float, whole: bool = False, fork: Fork | None = None) -> str:
@@ -208,11 +289,13 @@ class _Pace:
             now = self._clock.monotonic()
             if now >= end:
                 return "Horizon"
-            if time.monotonic() > self._deadline:
+            if self._budget.spent.is_set():
                 return "Budget"
             if not whole and now - self._activity.last >= quiet and not (fork is not None and await self._waits(fork)):
                 return "Rest"
-            await self._clock.sleep(min(_LOOK, end - now))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(_LOOK, end - now)):
+                    await self._budget.spent.wait()
 
     async def _waits(self, fork: Fork) -> bool:
         """True while a rollout is under way that continues by itself, or after an approval."""

@@ -198,7 +198,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         if not self._outside:
             return False
         asked, self._outside = self._outside, []
-        concurrent.futures.wait([answer for answer, _ in asked])
+        concurrent.futures.wait([answer for answer, waiting in asked if not waiting.done()])
         for answer, waiting in asked:
             if waiting.done():
                 continue

@@ -1,0 +1,65 @@
+"""Plans that are long, interrupted or cut short: what is seen meanwhile, and how they end."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.cli.terminals import terminal
+from tests.scenarios.running import hortus, up
+
+from hortus.cli.plan.progress import PlanProgress
+
+LONG = "3000d"
+"""A horizon that no test waits for."""
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The state directory of a fleet without clusters."""
+    folder = tmp_path_factory.mktemp("plan")
+    with up(folder / "state", "--ephemeral", "--clusters", "0"):
+        yield folder / "state"
+
+
+def test_a_terminal_shows_the_progress_and_an_interrupt_ends_a_plan_at_once(state: Path, tmp_path: Path) -> None:
+    words = ("plan", "--state-dir", str(state), "--until", LONG)
+    with terminal(*words, width=120, height=10, TMPDIR=str(tmp_path)) as screen:
+        shown = screen.until(
+            lambda lines: "after the change" in lines[0] and "virtual time" in lines[0], "the progress"
+        )
+        assert "lists read" in shown[0]
+        began = time.monotonic()
+        screen.type("\x03")
+        assert screen.ended() == 130
+        assert time.monotonic() - began < 10.0
+    assert [line for line in screen.lines if line != "^C"] == [
+        "interrupted: there is no plan, and the fleet is as it was"
+    ]
+    assert [*tmp_path.glob("hortus-plan-*")] == [], "a folder of the plan is left"
+
+
+def test_the_output_is_json_alone_and_nothing_is_drawn_where_no_terminal_is(state: Path) -> None:
+    done = hortus("plan", "--state-dir", str(state), "-o", "json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["ended"] == "Rest"
+
+
+def test_a_budget_that_is_spent_before_the_change_is_refused_with_the_fix(state: Path) -> None:
+    done = hortus("plan", "--state-dir", str(state), "--budget", "1s")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "error: the budget of 1s was spent before the change was made: the fleet was still being read, or did not come "
+        "to rest; give more with --budget\n"
+    )
+
+
+def test_a_line_of_progress_says_what_there_is() -> None:
+    progress = PlanProgress()
+    assert progress.line() == "starting, 0s"
+    progress.phase, progress.lists, progress.passed = "after the change", lambda: 1, lambda: 7260.0
+    progress.writes = lambda: 2
+    assert progress.line() == "after the change, 0s; 1 list read; 2h 1m of virtual time; 2 writes"
