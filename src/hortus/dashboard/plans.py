@@ -200,7 +200,7 @@ def _groups(plan: FleetPlan) -> Iterable[Block]:
     if len(plan.groups) > _GROUPS:
         yield Grid("More groups", ("Group",), [[texts.group_title(one)] for one in plan.groups[_GROUPS:]])
     if plan.shared:
-        yield _changes("Fleet-wide", ((one, 1) for one in plan.shared))
+        yield _changes("Fleet-wide", texts.rows_of((one, 1) for one in plan.shared))
 
 
 def _changes(title: str, changes: Iterable[tuple[ObjectChange, int]]) -> Grid:

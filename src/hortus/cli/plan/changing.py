@@ -1,4 +1,4 @@
-"""The change of a plan: objects of files, a channel, a policy, and outages; applied to the fork alone."""
+"""The change of a plan: objects of files, channels, policies, deletions and outages; applied to the fork alone."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from hortus.cli.plan.deleting import deletion
 from hortus.kube import Client, yaml
 from hortus.kube.errors import KubeError
 from hortus.kube.objects import Object, Resource
@@ -37,7 +38,13 @@ class ChangeToPlan(NamedTuple):
 
 
 def change_of(
-    files: Sequence[Path], policies: Sequence[Path], channels: Sequence[str], outages: Sequence[str], namespace: str
+    files: Sequence[Path],
+    policies: Sequence[Path],
+    channels: Sequence[str],
+    outages: Sequence[str],
+    deletions: Sequence[str] = (),
+    *,
+    namespace: str,
 ) -> ChangeToPlan:
     """The change that the options of the command line name. Raises CommandError."""
     words: list[str] = []
@@ -49,6 +56,9 @@ def change_of(
     for text in channels:
         words.append(f"channel {text}")
         steps.append(_channel(text, namespace))
+    for text in deletions:
+        words.append(f"deletion of {text}")
+        steps.append(deletion(text, namespace))
     for text in outages:
         words.append(f"without {text}")
         if text != REPLICA:

@@ -40,6 +40,13 @@ _CHANGE: Decorator = together(
         "--policy", "policies", type=_FILE, multiple=True, metavar="FILE", help="A RolloutPolicy to try. Repeatable."
     ),
     click.option(
+        "--delete",
+        "deletions",
+        multiple=True,
+        metavar="TYPE/NAME",
+        help="Delete an object of the management cluster or the garden. Repeatable.",
+    ),
+    click.option(
         "--without",
         "outages",
         multiple=True,
@@ -52,7 +59,7 @@ _LIMITS: Decorator = together(
         "--until",
         type=Duration(least=1.0),
         metavar="DURATION",
-        help="Let this time pass, such as 720h, also when everything rests before.",
+        help="Let this time pass, such as 30d, also when everything rests before.",
         show_default="until everything rests, at most 30 days",
     ),
     click.option(
@@ -81,7 +88,9 @@ def register(app: CommandGroup, connect: Connect) -> None:
         metavar="LABELS",
         help="Only clusters with these labels, as if there were no others.",
     )
-    @click.option("--namespace", "-n", default=DEFAULT_NAMESPACE, help="Namespace of objects that name none.")
+    @click.option(
+        "--namespace", "-n", default=DEFAULT_NAMESPACE, help="Namespace of objects that name none, and of --delete."
+    )
     @click.option("--config", type=_FILE, metavar="FILE", help="Flags of the controllers, as for hortus run --config.")
     @click.option("--save", type=_FILE, metavar="FILE", help="Keep the plan for hortus rollout approve --plan.")
     @output_formats("table", "json", "markdown", "html")
@@ -97,7 +106,8 @@ def register(app: CommandGroup, connect: Connect) -> None:
         \b
         hortus plan -f runtime.yaml
         hortus plan --channel template-operator/fast=1.1.0 -o html > plan.html
-        hortus plan --until 720h
+        hortus plan --delete runtime/demo-1
+        hortus plan --until 30d
         """
         from hortus.cli.plan.making import made
 

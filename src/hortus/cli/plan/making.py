@@ -55,6 +55,7 @@ def _made(connections: Connections, given: Mapping[str, Any]) -> FleetPlan:
         given["policies"],
         given["channels"],
         given["outages"],
+        given["deletions"],
         namespace=given["namespace"],
     )
     try:

@@ -10,7 +10,7 @@ from hortus.simulation.load.page import document
 from hortus.simulation.plan import texts
 from hortus.simulation.plan.model import ClusterGroup, FleetPlan, ObjectChange
 from hortus.simulation.plan.sections import FIRST, SectionEntry, sections
-from hortus.simulation.plan.texts import SIGNS, duration, facts, field_lines, group_rows, place, remarks, where
+from hortus.simulation.plan.texts import SIGNS, duration, facts, field_lines, group_rows, place, remarks, rows_of, where
 
 _STYLE: Final = """<style>
 .plan td{white-space:normal}.plan td.sign{width:1.6rem;font-weight:700;text-align:center}
@@ -69,7 +69,7 @@ def _groups(plan: FleetPlan) -> Iterator[str]:
             f"{_table(group_rows(group))}</details>"
         )
     if plan.shared:
-        rows = [(change, 1) for change in plan.shared]
+        rows = rows_of((change, 1) for change in plan.shared)
         yield f'<details class="group" open><summary>Fleet-wide</summary>{_table(rows)}</details>'
 
 

@@ -14,6 +14,7 @@ from hortus.simulation.plan.texts import (
     group_rows,
     place,
     remarks,
+    rows_of,
     where,
 )
 
@@ -31,8 +32,8 @@ def lines(plan: FleetPlan) -> Iterator[str]:
     if plan.shared:
         yield ""
         yield "fleet-wide:"
-        for change in plan.shared:
-            yield from _change(change, 1)
+        for row in rows_of((change, 1) for change in plan.shared):
+            yield from _change(*row)
     yield from _rest(plan)
 
 
@@ -74,7 +75,7 @@ def markdown(plan: FleetPlan) -> Iterator[str]:
         yield ""
         yield "### Fleet-wide"
         yield ""
-        yield from _table([(change, 1) for change in plan.shared])
+        yield from _table([*rows_of((change, 1) for change in plan.shared)])
     for title, entries in sections(plan):
         yield ""
         yield f"### {title.capitalize()}"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from hortus.simulation.plan.grouping import counted
@@ -13,6 +15,8 @@ from hortus.simulation.plan.model import ClusterGroup, FieldChange, FleetPlan, O
 SIGNS: Final = {"Created": "+", "Changed": "~", "Replaced": "±", "Deleted": "-"}
 NAMES: Final = 6
 """Clusters of a group that are named in its title."""
+_FOLDED: Final = 3
+"""Names of many objects of a kind that come or go."""
 _FIELDS: Final = 6
 """Fields of an object that are shown; JSON has all of them."""
 _VALUE: Final = 60
@@ -106,9 +110,28 @@ def group_time(group: ClusterGroup) -> str:
 
 
 def group_rows(group: ClusterGroup) -> Iterator[tuple[ObjectChange, int]]:
-    """The changes of a group, members first, then the management cluster, then the garden."""
+    """The rows of a group."""
+    return rows_of(counted(group))
+
+
+def rows_of(changes: Iterable[tuple[ObjectChange, int]]) -> Iterator[tuple[ObjectChange, int]]:
+    """Changes with their numbers as people look at them: what takes data along, then members, management and garden.
+
+    Many objects of a kind that come or go are one row.
+    """
     order = {"root": 1, "garden": 2}
-    return iter(sorted(counted(group), key=lambda row: (order.get(row[0].where, 0), row[0].kind, row[0].name)))
+    ordered = sorted(
+        changes, key=lambda row: (not row[0].data, order.get(row[0].where, 0), row[0].kind, row[0].action, row[0].name)
+    )
+    for _, found in groupby(ordered, key=lambda row: (row[0].data, row[0].where, row[0].kind, row[0].action)):
+        rows = [*found]
+        if len(rows) <= NAMES or any(change.fields for change, _ in rows):
+            yield from rows
+            continue
+        names = ", ".join(f"{one.namespace}/{one.name}".lstrip("/") for one, _ in rows[:_FOLDED])
+        total = sum(count for _, count in rows)
+        folded = f"({total}): {names} and {len(rows) - _FOLDED} more"
+        yield msgspec.structs.replace(rows[0][0], namespace="", name=folded), 1
 
 
 def place(change: ObjectChange) -> str:
