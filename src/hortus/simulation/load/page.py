@@ -18,8 +18,8 @@ _SHORTEST = 0.4
 _STYLE = """
 :root{color-scheme:light dark;--back:#fbfbf9;--card:#fff;--text:#1c2320;--dim:#5d6963;--edge:#dfe4e0;--good:#17733f;
 --bad:#b3261e;--band:#d9730d2e;--c0:#1f7a4d;--c1:#2f5fd0;--c2:#c05a10;--c3:#8a3fb0;--c4:#00808a;--c5:#8a6d00}
-@media(prefers-color-scheme:dark){:root{--back:#121614;--card:#1a201d;--text:#e4eae6;--dim:#97a59d;--edge:#2e3833;
---good:#5fd394;--bad:#ff8a80;--band:#ffb46b2e;--c0:#5fd394;--c1:#86a8ff;--c2:#ffab66;--c3:#d59bf5;--c4:#5cd3dc;
+@media screen and (prefers-color-scheme:dark){:root{--back:#121614;--card:#1a201d;--text:#e4eae6;--dim:#97a59d;
+--edge:#2e3833;--good:#5fd394;--bad:#ff8a80;--band:#ffb46b2e;--c0:#5fd394;--c1:#86a8ff;--c2:#ffab66;--c3:#d59bf5;--c4:#5cd3dc;
 --c5:#e6cb5c}}
 *{box-sizing:border-box}body{margin:0;padding:2rem 1.2rem 4rem;background:var(--back);color:var(--text);
 font:15px/1.5 system-ui,sans-serif}main{max-width:1340px;margin:auto}h1{font-size:1.6rem;margin:0}

@@ -22,7 +22,8 @@ summary .dim{font-weight:400;font-size:.9rem}details.group{background:var(--card
 border-radius:.5rem;padding:.8rem 1rem;margin-top:.8rem;overflow-x:auto}details table{margin-top:.6rem}
 .names{color:var(--dim);font-size:.85rem;overflow-wrap:anywhere}.names summary{font-weight:400;font-size:.85rem}
 .names p{margin:.3rem 0}
-@media print{body{padding:0;background:#fff;color:#000}details.group,section{break-inside:avoid-page;border-color:#bbb}}
+@media print{body{padding:0;background:#fff;color:#000}details.group,section{break-inside:avoid-page;border-color:#bbb}
+details::details-content{content-visibility:visible}}
 </style>"""
 
 
@@ -42,6 +43,7 @@ def _head(plan: FleetPlan) -> str:
         (str(sums.replaced + sums.deleted), "deleted or replaced"),
         (str(sums.rolls), "workloads roll"),
         (str(sums.data), "deletions take data along"),
+        (str(len(plan.problems)), "objects need somebody"),
         (duration(plan.seconds), "until the last write"),
     ]
     shown = "".join(f"<div><b>{escape(number)}</b><span>{escape(text)}</span></div>" for number, text in cards)

@@ -60,11 +60,11 @@ def _problems(problems: Sequence[PlannedProblem]) -> Iterator[SectionEntry]:
         found.setdefault(tuple(_open(text, one.cluster) for text in key), []).append(one)
     for opened, equal in found.items():
         title, state, owner, message, step = opened
-        more = f"  {clusters_title([one.cluster for one in equal])}" if len(equal) > 1 else ""
+        more = f", {clusters_title([one.cluster for one in equal])}" if len(equal) > 1 else ""
         if len(equal) == 1:
             title, message = f"{equal[0].kind} {equal[0].namespace}/{equal[0].name}", equal[0].message
         lines = [message, f"next step, {owner}: {step}" if step else f"next step: {owner}"]
-        yield SectionEntry(f"{title}  {state}{more}", [line for line in lines if line])
+        yield SectionEntry(f"{title}: {state}{more}", [line for line in lines if line])
 
 
 def _open(text: str, cluster: str) -> str:
