@@ -93,10 +93,10 @@ def unread(run: PlanRun, before: ForkSnapshot, live: ForkSnapshot) -> Iterator[M
         yield Missed(f"{bucket} {one.namespace}/{one.name}", f"not read by the plan, and {change.action}")
 
 
-def changed(run: PlanRun) -> set[tuple[str, str]]:
-    """The objects that the plan changes, without those that are written again and again anyhow."""
-    found = run.before.changes(run.after, run.fork.store.initial)
-    return {one.key for one in found if one.key not in run.activity.repeated and change_of(one) is not None}
+def changed(run: PlanRun, since: ForkSnapshot) -> int:
+    """The number of objects that the plan changes after `since`, without those that are written again anyhow."""
+    found = since.changes(run.after, run.fork.store.initial)
+    return sum(one.key not in run.activity.repeated and change_of(one) is not None for one in found)
 
 
 def _asleep(state: ForkSnapshot) -> set[str]:

@@ -116,7 +116,7 @@ async def test_what_is_planned_is_what_happens(state: Path) -> None:
     edit = Edit("clusters", "other administrators", (patched(RUNTIMES, "demo-1", HOME, **people),))
     found = await outcome(Fleet(state), edit)
     assert found.missed == ()
-    assert found.follows > 1
+    assert found.follows
 
 
 async def test_a_change_of_a_cluster_that_sleeps_is_planned_to_its_end(state: Path) -> None:

@@ -159,7 +159,7 @@ class Outcome(NamedTuple):
     apart: tuple[Missed, ...]
     """Objects that differed before the change."""
     follows: int
-    """Objects that change besides those that the edit wrote."""
+    """Objects that the controllers change once the edit is made."""
     is_void: bool
     """Nothing changes, or the change is refused on both sides."""
     refused: str
@@ -182,13 +182,12 @@ async def outcome(fleet: Fleet, edit: Edit) -> Outcome:
     if not missed:
         after = await asyncio.to_thread(fleet.state, run.after.buckets, whole=True)
         missed = tuple(unread(run, before, after))
-    changes = changed(run)
     return Outcome(
         edit,
         missed,
         found.apart,
-        len(changes - {one.key for one in edit.writes}),
-        not changes,
+        changed(run, run.changed),
+        not changed(run, run.before),
         "",
         (planned - began, time.monotonic() - planned),
     )

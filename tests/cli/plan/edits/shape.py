@@ -37,12 +37,6 @@ class Write(NamedTuple):
     """root, garden, or the technical ID of a member."""
     creates: bool = False
 
-    @property
-    def key(self) -> tuple[str, str]:
-        """The object as snapshots name it."""
-        bucket = f"{self.cluster}/{self.resource.group or 'core'}/{self.resource.plural}"
-        return bucket, f"{self.namespace}/{self.name}"
-
     async def make(self, client: Client) -> None:
         if self.body is None:
             await client.delete(self.resource, self.name, self.namespace)
