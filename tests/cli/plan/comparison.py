@@ -142,7 +142,10 @@ def _named_alike(planned: StateChange, real: StateChange) -> StateChange:
 
 
 def _content(one: StateChange) -> str:
-    return str(_open(orjson.dumps(one.either, option=orjson.OPT_SORT_KEYS).decode()))
+    """The object as text, without its own name and the server's bookkeeping."""
+    metadata = {part: one.either["metadata"].get(part) for part in ("labels", "annotations", "ownerReferences")}
+    text = orjson.dumps({**one.either, "metadata": metadata}, option=orjson.OPT_SORT_KEYS).decode()
+    return str(_open(text.replace(one.name, "*")))
 
 
 def _fields(run: PlanRun, one: StateChange) -> list[tuple[str, Any, Any]]:
