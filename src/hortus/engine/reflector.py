@@ -197,11 +197,13 @@ class Reflector:
                 failure = error
                 self._fail(error)
                 _log.exception("list or watch was not understood", cache=self._cache.name)
-            asked = getattr(failure, "retry_after", None) or 0.0
-            if self._was_steady(failure):
+            asked, steady = getattr(failure, "retry_after", None) or 0.0, self._was_steady(failure)
+            backoff = self._unserved_backoff if isinstance(failure, NotServed) else self._backoff
+            failure = None  # it would keep the answer, and all that led to it, for as long as the pause
+            if steady:
                 self._failures = 0
-            if asked or not self._was_steady(failure):
-                await self._pause(asked, self._unserved_backoff if isinstance(failure, NotServed) else self._backoff)
+            if asked or not steady:
+                await self._pause(asked, backoff)
 
     def _fail(self, problem: Exception, *, quietly: bool = False) -> None:
         self.problem = problem

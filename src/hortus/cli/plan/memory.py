@@ -7,8 +7,8 @@ from typing import Final
 
 from hortus.terminal import CommandError
 
-_EACH: Final = 3 << 19
-"""Bytes for a cluster: 1.5 MiB, measured for clusters with modules (docs/plan.md)."""
+_EACH: Final = 5 << 19
+"""Bytes for a cluster: 2.5 MiB, measured for clusters with modules and agents (docs/plan.md)."""
 _BASE: Final = 128 << 20
 _GROUP: Final = "sys/fs/cgroup"
 

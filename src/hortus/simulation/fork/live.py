@@ -30,6 +30,8 @@ from hortus.simulation.fork.time import VirtualLoop
 _PAGE = 500
 _AT_ONCE = 32
 """Lists in progress, of all clusters together."""
+_KEPT = 3.0
+"""Seconds for which an unused connection is kept: over TLS it holds a quarter of a megabyte."""
 _MEMBER = ConnectionSettings(connections=1, timeout=30.0, connect_timeout=5.0, user_agent="hortus-plan")
 CENTRAL = msgspec.structs.replace(_MEMBER, connections=8)
 """For the management cluster and the garden, of which all kinds are read at the start."""
@@ -73,8 +75,11 @@ class _Reading:
     """The only connection to one live cluster."""
 
     def __init__(self, cluster: LiveCluster, dialing: Dialing) -> None:
-        self._client = Client.over(Connection(cluster.access, settings=cluster.settings, dialing=dialing))
+        self._connection = Connection(cluster.access, settings=cluster.settings, dialing=dialing)
+        self._client = Client.over(self._connection)
         self._first = asyncio.Lock()
+        self._lists = 0
+        """Lists in progress."""
         self.revision = ""
         """The revision at which all kinds are read; empty before the first list."""
         self.failure = ""
@@ -85,12 +90,22 @@ class _Reading:
         return found
 
     async def list(self, resource: Resource) -> LiveList:
-        if self.revision:
-            return await self._at(resource, self.revision)
-        async with self._first:
-            found = await self._at(resource, self.revision)
-            self.revision = self.revision or found.revision
-            return found
+        self._lists += 1
+        try:
+            if self.revision:
+                return await self._at(resource, self.revision)
+            async with self._first:
+                found = await self._at(resource, self.revision)
+                self.revision = self.revision or found.revision
+                return found
+        finally:
+            self._lists -= 1
+            if not self._lists:
+                asyncio.get_running_loop().call_later(_KEPT, self._rest)
+
+    def _rest(self) -> None:
+        if not self._lists:
+            self._connection.close_idle()
 
     async def _at(self, resource: Resource, revision: str) -> LiveList:
         """All objects at `revision`, or at the present one where the server has no longer, or not yet, that one."""

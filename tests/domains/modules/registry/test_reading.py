@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
+import weakref
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -148,6 +151,31 @@ async def test_a_crowd_waits_for_a_failing_registry_once(running: Shelf) -> None
     await running.publish()
     await clock.advance(FAILURE_AGE)
     assert (await reader.component(NAME, VERSION)).version == VERSION
+    await reader.close()
+
+
+async def test_a_registry_that_is_away_for_long_costs_no_memory(running: Shelf) -> None:
+    """An error that is met again and again keeps nothing of the attempts."""
+    clock = FakeClock()
+    reader = ModuleRegistry(ReadingLimits(), fixed(running.access), clock=clock)
+
+    class Work:
+        """Stands for the objects of a reconcile."""
+
+    async def attempt(work: Work) -> None:
+        with contextlib.suppress(ModuleSourceError):
+            await reader.component(NAME, VERSION)
+
+    kept = []
+    for _ in range(5):
+        for _ in range(4):
+            work = Work()
+            kept.append(weakref.ref(work))
+            await attempt(work)
+        await clock.advance(FAILURE_AGE)
+    del work
+    gc.collect()
+    assert sum(one() is not None for one in kept) <= 1, "the last attempt's"
     await reader.close()
 
 

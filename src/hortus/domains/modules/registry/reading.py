@@ -118,7 +118,9 @@ class ModuleRegistry:
         """Ask the registry; what it fails with is the answer for a while, so that no crowd waits for it in turn."""
         failure = self._failures.get(key)
         if failure is not None and self._clock.monotonic() - failure.at < FAILURE_AGE:
-            raise failure.error
+            # Each of a crowd would add its frames to those of the others, and with them all that it works on.
+            raise failure.error.with_traceback(None)
+        del failure  # the next one would keep it by this frame, and all before it
         known = self._known.get(key)
         try:
             found = await self._fetch(*key, known)

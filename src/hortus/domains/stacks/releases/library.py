@@ -97,7 +97,7 @@ class RemoteLibrary:
         remote = await self._source.describe(name.tag)
         fingerprint, refusal = self._refused.get(name, ("", None))
         if refusal is not None and fingerprint == remote.fingerprint:
-            raise refusal
+            raise refusal.with_traceback(None)  # the frames of each attempt would be kept with it
         files = {asset.name: await self._source.download(name.tag, asset) for asset in remote.assets}
         try:
             found = await asyncio.to_thread(self._opened, name, files)
@@ -162,7 +162,7 @@ class SharedListing:
                     self._found = error
                 self._at = self._clock.monotonic()
         if isinstance(self._found, ReleaseError):
-            raise self._found
+            raise self._found.with_traceback(None)  # the frames of all who asked would be kept with it
         return self._found
 
 
