@@ -28,7 +28,7 @@ from tests.benchmarks.plans import catalog
 from tests.benchmarks.plans.fleets import child, governed, make
 from tests.cli.plan.reads import lists_of
 
-from hortus.cli.up.state import StateDirectory
+from hortus.cli.up.state import FLAGS_FILE, StateDirectory
 from hortus.kube.objects import Object
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -54,7 +54,9 @@ async def _serve(folder: Path, port: int) -> None:
     (state.logs / "audit.log").unlink(missing_ok=True)
     state.acquire()  # a command refuses a folder that no running process holds
     config = {"apiserver": {"limits": {"connections": 19000, "watches": 18500}}}
-    async with local_registry(state.path):
+    async with local_registry(state.path) as registry:
+        flags = orjson.loads((state.path / FLAGS_FILE).read_bytes())
+        assert f"--oci-registry-host=http://{registry.address}" in flags, "the registry has another port"
         serving = asyncio.ensure_future(serve(state, port=port, ephemeral=False, audit_policy=policy, config=config))
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, serving.cancel)
         stop_with_supervisor(serving.cancel)
