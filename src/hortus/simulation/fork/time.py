@@ -31,8 +31,8 @@ _OWN_FILES = 1
 _UNANSWERED, _ANSWERED = 10.0, 0.02
 """Seconds of the machine for which time waits for a server or program outside: after something was sent there or a part
 of an answer came, and after the last piece of an answer."""
-_ROUNDS = 5
-"""Looks at the ends of programs."""
+_ROUNDS = range(5, 500)
+"""Looks at the ends of programs: so many at least, for their transports, and at most, where the machine is busy."""
 
 
 class _Selector(selectors.DefaultSelector):
@@ -118,11 +118,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return transport, protocol
 
     async def drain(self) -> None:
-        """Ends the programs that were started and are still open."""
+        """Ends the programs that were started and are still open, and waits until they are gone."""
         programs, self._programs = self._programs, []
         for program in programs:
             program.close()
-        for _ in range(_ROUNDS):
+        for number in range(_ROUNDS.stop):
+            if number >= _ROUNDS.start and all(program.get_returncode() is not None for program in programs):
+                break
             self._waits.expect(_ANSWERED)
             await asyncio.sleep(_ANSWERED)
 
