@@ -34,8 +34,8 @@ _ROLLOUTS, _NODES = "rollouts", "nodes"
 _KUBE_SYSTEM = "kube-system"
 
 
-def _terms(random: Random) -> dict[str, Any]:
-    """Two stages with soak times that reality can follow."""
+def _terms(random: Random, kind: str = "") -> dict[str, Any]:
+    """Two stages with times that reality can follow."""
     first = {
         "name": "canary",
         "clusters": {"matchLabels": {"fleet.hortus.dev/provider": random.choice(("aws", "azure"))}},
@@ -43,13 +43,17 @@ def _terms(random: Random) -> dict[str, Any]:
         "approval": random.choice(("None", "Before", "After")),
     }
     rest = {"name": "rest", "maxConcurrency": random.randint(1, 3), "maxFailures": random.randint(0, 2)}
+    if kind == "node-configuration":
+        # A plan rests after an hour: an admitted cluster whose nodes were replaced would be over the deadline by then.
+        for stage in (first, rest):
+            stage["progressDeadline"] = "20s"
     on_failure = random.choice(("Halt", "HaltAndRevert"))
     return {"stages": [first, rest], "unselected": random.choice(("Last", "Exclude")), "onFailure": on_failure}
 
 
 async def policy(random: Random, seen: Seen) -> Edit | None:
     kind = random.choice(_KINDS)
-    terms = _terms(random)
+    terms = _terms(random, kind)
     write = created(POLICIES, f"for-{kind}", FLEET, spec={"changes": [{"kind": kind}], **terms})
     stages = [f"{one['name']} {one.get('approval', '')}" for one in terms["stages"]]
     return Edit(_ROLLOUTS, f"a RolloutPolicy for {kind}: {stages}, {terms['unselected']}", (write,))
@@ -174,7 +178,7 @@ async def configured(random: Random, seen: Seen) -> Edit | None:
         patched(SECRETS, secret, _KUBE_SYSTEM, member(name), metadata={"annotations": marks}) for secret in secrets
     ]
     if not any(name_of(one) == "for-node-configuration" for one in await seen.list(POLICIES)):
-        spec = {"changes": [{"kind": "node-configuration"}], **_terms(random)}
+        spec = {"changes": [{"kind": "node-configuration"}], **_terms(random, "node-configuration")}
         writes.insert(0, created(POLICIES, "for-node-configuration", FLEET, spec=spec))
     return Edit(_NODES, f"another configuration for the nodes of {name}", tuple(writes))
 
