@@ -15,7 +15,7 @@ import orjson
 import pytest
 from click.testing import CliRunner
 from tests.cli.plan.edits.choosing import edits, founding
-from tests.cli.plan.edits.shape import GARDEN, HOME, PROJECT, RUNTIMES, SHOOTS, Edit, Write, patched
+from tests.cli.plan.edits.shape import GARDEN, HOME, PROJECT, RUNTIMES, SHOOTS, Edit, patched
 from tests.cli.plan.reads import lists_of, verbs_of
 from tests.cli.plan.truth import CONFIG, Fleet, Tally, outcome, rest
 from tests.scenarios.running import hortus, kubectl, until, up
@@ -117,28 +117,6 @@ async def test_what_is_planned_is_what_happens(state: Path) -> None:
     found = await outcome(Fleet(state), edit)
     assert found.missed == ()
     assert found.follows
-
-
-async def test_a_change_of_a_cluster_that_sleeps_is_planned_to_its_end(state: Path) -> None:
-    fleet = Fleet(state)
-
-    def hibernated(*, enabled: bool) -> Write:
-        return patched(SHOOTS, "demo-2", PROJECT, GARDEN, spec={"hibernation": {"enabled": enabled}})
-
-    def is_over() -> bool:
-        shown = kubectl(state / "garden.kubeconfig", "get", "shoot", "demo-2", "-n", PROJECT, "-o", "json").stdout
-        status = json.loads(shown)["status"]
-        return status.get("hibernated") and status["lastOperation"]["state"] == "Succeeded"
-
-    await fleet.make([hibernated(enabled=True)])
-    until(is_over, "the hibernation")
-    version = {"spec": {"shoot": {"kubernetes": {"version": "1.35.0"}}}}
-    upgrade = Edit("clusters", "demo-2 to 1.35.0", (patched(RUNTIMES, "demo-2", HOME, **version),))
-    run = await asyncio.to_thread(fleet.plan, upgrade)
-    await fleet.make([hibernated(enabled=False)])
-    shoot = orjson.loads(run.after.buckets["garden/core.gardener.cloud/shoots"][f"{PROJECT}/demo-2"])
-    assert shoot["spec"]["kubernetes"]["version"] == "1.35.0"
-    assert shoot["status"]["lastOperation"]["state"] == "Succeeded"
 
 
 @pytest.mark.soak
@@ -346,3 +324,22 @@ def _assert_refused(state: Path, *words: str, message: str) -> None:
     done = hortus("plan", "--state-dir", str(state), *words)
     assert (done.returncode, done.stdout) == (1, "")
     assert message in done.stderr
+
+
+async def test_a_change_of_a_cluster_that_sleeps_is_planned_to_its_end(state: Path) -> None:
+    fleet = Fleet(state)
+
+    def is_over() -> bool:
+        shown = kubectl(state / "garden.kubeconfig", "get", "shoot", "demo-2", "-n", PROJECT, "-o", "json").stdout
+        status = json.loads(shown)["status"]
+        return status.get("hibernated") and status["lastOperation"]["state"] == "Succeeded"
+
+    # The last test of this fleet: one that wakes up changes for a while.
+    await fleet.make([patched(SHOOTS, "demo-2", PROJECT, GARDEN, spec={"hibernation": {"enabled": True}})])
+    until(is_over, "the hibernation")
+    version = {"spec": {"shoot": {"kubernetes": {"version": "1.35.0"}}}}
+    upgrade = Edit("clusters", "demo-2 to 1.35.0", (patched(RUNTIMES, "demo-2", HOME, **version),))
+    run = await asyncio.to_thread(fleet.plan, upgrade)
+    shoot = orjson.loads(run.after.buckets["garden/core.gardener.cloud/shoots"][f"{PROJECT}/demo-2"])
+    assert shoot["spec"]["kubernetes"]["version"] == "1.35.0"
+    assert shoot["status"]["lastOperation"]["state"] == "Succeeded"
