@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -23,6 +23,7 @@ from hortus.simulation.plan.grouping import opened_text
 from hortus.simulation.plan.snapshot import ForkSnapshot, StateChange
 
 _WHOLE = 1 << 20
+_DECISIONS = "root/multicluster.x-k8s.io/placementdecisions"
 _LEFTOVERS = "fleet.hortus.dev/leftovers"
 _BORN = born_objects(created=0.0, identity=str(UUID(int=0)), address="127.0.0.1", port=1)
 """The objects that every cluster has from the start; in a new one of a fork they are not stored."""
@@ -68,16 +69,17 @@ def compared(run: PlanRun, before: ForkSnapshot, live: ForkSnapshot) -> Comparis
     """`before` and `live` are the live states before and after the change."""
     missed, apart = list[Missed](), list[Missed]()
     asleep = _asleep(run.after)
-    found = [one for one in run.after.changes(live, {}) if one.cluster not in asleep and _is_compared(run, one)]
+    states = tuple(map(_with_whole_records, (run.before, run.after, before, live)))
+    found = [one for one in states[1].changes(states[3], {}) if one.cluster not in asleep and _is_compared(run, one)]
     pairs, lonely = _paired(found)
     for one in pairs:
         if fields := _fields(run, one):
             place = f"{one.cluster}/{one.suffix} {one.namespace}/{one.name}"
-            (missed if _moved(run, one.key, before, live) else apart).append(Missed(place, str(fields)))
+            (missed if _moved(one.key, states) else apart).append(Missed(place, str(fields)))
     for one in lonely:
         place = f"{one.cluster}/{one.suffix} {one.namespace}/{one.name}"
-        found = Missed(place, "not planned" if one.before is None else "planned only")
-        (missed if _moved(run, one.key, before, live) else apart).append(found)
+        alone = Missed(place, "not planned" if one.before is None else "planned only")
+        (missed if _moved(one.key, states) else apart).append(alone)
     return Comparison(tuple(missed), tuple(apart))
 
 
@@ -91,6 +93,24 @@ def unread(run: PlanRun, before: ForkSnapshot, live: ForkSnapshot) -> Iterator[M
         if (change := change_of(one)) is None:
             continue
         yield Missed(f"{bucket} {one.namespace}/{one.name}", f"not read by the plan, and {change.action}")
+
+
+def _with_whole_records(state: ForkSnapshot) -> ForkSnapshot:
+    """The state with one record of admitted clusters for each rollout: which of its slices has one is up to chance."""
+    whole: dict[str, Any] = {}
+    for _, value in sorted(state.buckets.get(_DECISIONS, {}).items()):
+        part = orjson.loads(value)
+        rollout = part["metadata"]["labels"]["multicluster.x-k8s.io/decision-key"]
+        known = whole.setdefault(rollout, {**part, "decisions": []})
+        known["decisions"] += part["decisions"]
+    records = {}
+    for rollout, known in whole.items():
+        decisions = sorted(known["decisions"], key=lambda one: str(one["clusterProfileRef"]["name"]))
+        metadata = {**known["metadata"], "name": rollout}
+        records[f"{metadata['namespace']}/{rollout}"] = orjson.dumps(
+            {**known, "metadata": metadata, "decisions": decisions}
+        )
+    return ForkSnapshot({**state.buckets, _DECISIONS: records})
 
 
 def changed(run: PlanRun, since: ForkSnapshot) -> int:
@@ -203,10 +223,10 @@ def _by_content(part: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**part, "items": sorted(part.get("items") or (), key=lambda item: str(_open(orjson.dumps(item).decode())))}
 
 
-def _moved(run: PlanRun, key: tuple[str, str], before: ForkSnapshot, live: ForkSnapshot) -> bool:
+def _moved(key: tuple[str, str], states: Sequence[ForkSnapshot]) -> bool:
     """True where plan or reality changed the object at all: else it was different to begin with."""
-    states = [snapshot.buckets.get(key[0], {}).get(key[1]) for snapshot in (run.before, run.after, before, live)]
-    return states[0] != states[1] or _wanted_of(states[2]) != _wanted_of(states[3])
+    before, after, live_before, live = (state.buckets.get(key[0], {}).get(key[1]) for state in states)
+    return before != after or _wanted_of(live_before) != _wanted_of(live)
 
 
 def _wanted_of(value: bytes | None) -> Any:
