@@ -15,10 +15,10 @@ def _plan(**parts: Any) -> FleetPlan:
     return FleetPlan(began="2026-01-01T00:00:00Z", settled=True, seconds=60.0, **{**empty, **parts})
 
 
-def _problem(cluster: str, message: str) -> PlannedProblem:
+def _problem(cluster: str, message: str, step: str = "mend it") -> PlannedProblem:
     return PlannedProblem(
-        cluster=cluster, kind="Kyma", namespace="kcp-system", name=cluster, state="Error", reason="R",
-        message=message, owner="operator", step="mend it",
+        cluster=cluster, kind="Kyma", namespace="kcp-system", name=cluster, state="Error", reason="Ill",
+        message=message, owner="operator", step=step,
     )  # fmt: skip
 
 
@@ -35,6 +35,11 @@ def test_problems_that_differ_in_the_cluster_alone_are_one_entry() -> None:
     for shown in ("\n".join(markdown(plan)), html(plan)):
         assert "What needs somebody" in shown
         assert shown.count("mend it") == 2
+
+
+def test_a_problem_of_one_cluster_names_it_and_its_reason_where_it_has_no_message() -> None:
+    text = "\n".join(lines(_plan(problems=(_problem("a", "", "look at a"),))))
+    assert "  Kyma kcp-system/a: Error\n      Ill\n      next step, operator: look at a" in text
 
 
 def test_what_is_renewed_is_one_entry_a_kind_with_the_range_of_its_periods() -> None:

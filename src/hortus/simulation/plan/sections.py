@@ -55,16 +55,16 @@ def _problems(problems: Sequence[PlannedProblem]) -> Iterator[SectionEntry]:
     """Problems that differ in the cluster alone are one entry."""
     found: dict[tuple[str, ...], list[PlannedProblem]] = {}
     for one in problems:
-        title = f"{one.kind} {one.namespace}/{one.name}"
-        key = (title, one.state, one.owner, one.message or one.reason, one.step)
-        found.setdefault(tuple(_open(text, one.cluster) for text in key), []).append(one)
+        found.setdefault(tuple(_open(text, one.cluster) for text in _texts(one)), []).append(one)
     for opened, equal in found.items():
-        title, state, owner, message, step = opened
+        title, state, owner, message, step = opened if len(equal) > 1 else _texts(equal[0])
         more = f", {clusters_title([one.cluster for one in equal])}" if len(equal) > 1 else ""
-        if len(equal) == 1:
-            title, message = f"{equal[0].kind} {equal[0].namespace}/{equal[0].name}", equal[0].message
         lines = [message, f"next step, {owner}: {step}" if step else f"next step: {owner}"]
         yield SectionEntry(f"{title}: {state}{more}", [line for line in lines if line])
+
+
+def _texts(one: PlannedProblem) -> tuple[str, ...]:
+    return (f"{one.kind} {one.namespace}/{one.name}", one.state, one.owner, one.message or one.reason, one.step)
 
 
 def _open(text: str, cluster: str) -> str:
