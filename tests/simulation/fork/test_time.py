@@ -19,6 +19,7 @@ from hortus.simulation.fork import VirtualClock, VirtualLoop
 from hortus.simulation.fork.time import _ANSWERED
 
 DAY = 86400.0
+SLOW, QUICK = b"slow\n", b"quick\n"
 
 
 @pytest.fixture
@@ -117,11 +118,12 @@ def test_an_offline_loop_refuses_servers_outside(loop: VirtualLoop) -> None:
 
 
 class _Echo(socketserver.StreamRequestHandler):
-    """Answers each line after a while that is long for a loop with nothing to do."""
+    """Answers each line, all but QUICK after a while that is long for a loop with nothing to do."""
 
     def handle(self) -> None:
         for line in self.rfile:
-            time.sleep(5 * _ANSWERED)
+            if line != QUICK:
+                time.sleep(5 * _ANSWERED)
             self.wfile.write(line)
 
 
@@ -153,8 +155,8 @@ def registry(request: pytest.FixtureRequest) -> Iterator[Registry]:
         thread.join()
 
 
-async def _echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
-    writer.write(b"hello\n")
+async def _echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, line: bytes = SLOW) -> bytes:
+    writer.write(line)
     async with asyncio.timeout(DAY):
         return await reader.readline()
 
@@ -172,14 +174,27 @@ def test_time_stands_still_for_each_answer_over_a_connection_that_is_used_again(
         await asyncio.sleep(1.0)
         return answers
 
-    assert loop.run_until_complete(work()) == [b"hello\n", b"hello\n"]
+    assert loop.run_until_complete(work()) == [SLOW, SLOW]
     assert loop.time() == 121.0
+
+
+def test_an_answer_that_comes_sooner_lets_no_time_pass_for_another_one(loop: VirtualLoop, registry: Registry) -> None:
+    async def work() -> list[bytes]:
+        slow, quick = await registry.connected(), await registry.connected()
+        try:
+            return await asyncio.gather(_echo(*slow), _echo(*quick, QUICK))
+        finally:
+            for _, writer in (slow, quick):
+                writer.transport.abort()
+
+    assert loop.run_until_complete(work()) == [SLOW, QUICK]
+    assert loop.time() == 0.0
 
 
 def test_a_loop_that_goes_offline_uses_no_connection_that_was_open(loop: VirtualLoop, registry: Registry) -> None:
     async def work() -> None:
         connection = await registry.connected()
-        assert await _echo(*connection) == b"hello\n"
+        assert await _echo(*connection) == SLOW
         loop.go_offline()
         assert await connection[0].read() == b""
         await registry.connected()

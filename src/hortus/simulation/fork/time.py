@@ -31,6 +31,8 @@ _OWN_FILES = 1
 _UNANSWERED, _ANSWERED = 10.0, 0.02
 """Seconds of the machine for which time waits for a server or program outside: after something was sent there or a part
 of an answer came, and after the last piece of an answer."""
+_PROGRAMS = -1
+"""In place of the file of a server."""
 _ROUNDS = range(5, 500)
 """Looks at the ends of programs: so many at least, for their transports, and at most, where the machine is busy."""
 
@@ -39,26 +41,36 @@ class _Selector(selectors.DefaultSelector):
     """Lets time jump where the loop would sleep."""
 
     loop: VirtualLoop
-    until = 0.0
-    """The machine's time until which something outside may answer."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.servers: set[int] = set()
-        """The files of connections to servers. Their transports say what has come: TLS sends more than answers."""
+        self.until: dict[int, float] = {}
+        """The machine's time until which an answer may come, by the file of a server; the programs share one entry."""
+        self._servers: dict[int, socket.socket] = {}
+        """Their transports say what has come: TLS sends more than answers."""
 
-    def expect(self, seconds: float) -> None:
-        """Something outside may answer within so many seconds of the machine."""
-        self.until = time.monotonic() + seconds
+    def add_server(self, sock: socket.socket) -> int:
+        """The file of a connection to a server, for `expect`."""
+        self._servers[sock.fileno()] = sock
+        return sock.fileno()
+
+    def expect(self, seconds: float, server: int = _PROGRAMS) -> None:
+        """An answer may come within so many seconds of the machine."""
+        self.until[server] = time.monotonic() + seconds
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         key = super().register(fileobj, events, data)
-        if key.fd not in self.servers:
+        if not self._is_server(key.fd):
             self.expect(_UNANSWERED)
         return key
 
+    def _is_server(self, file: int) -> bool:
+        """False for a program that has got the file of a closed connection."""
+        sock = self._servers.get(file)
+        return sock is not None and sock.fileno() == file
+
     def _heard(self, found: list[tuple[selectors.SelectorKey, int]]) -> None:
-        if any(key.fileobj is not self.loop.own_pipe and key.fd not in self.servers for key, _ in found):
+        if any(key.fileobj is not self.loop.own_pipe and not self._is_server(key.fd) for key, _ in found):
             self.expect(_ANSWERED)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -68,7 +80,8 @@ class _Selector(selectors.DefaultSelector):
             return found
         if self.loop.deliver():
             return []
-        if (patience := self.until - time.monotonic()) > 0 and len(self.get_map()) > _OWN_FILES:
+        patience = max(self.until.values(), default=0.0) - time.monotonic()
+        if patience > 0 and len(self.get_map()) > _OWN_FILES:
             found = super().select(patience)
             self._heard(found)
             if found:
@@ -96,7 +109,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._waits = _Selector()
         self._waits.loop = self
         super().__init__(self._waits)
-        self._waits.until = 0.0
+        self._waits.until.clear()
 
     @property
     def own_pipe(self) -> object:
@@ -130,30 +143,28 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def _connected(self, sock: socket.socket, protocol: Any, transport: Any) -> Any:
         """The transport of a connection to a server, followed until the server has answered or hung up."""
-        file, received, lost = sock.fileno(), protocol.data_received, protocol.connection_lost
+        server, received, lost = self._waits.add_server(sock), protocol.data_received, protocol.connection_lost
 
         def heard(data: bytes) -> None:
             received(data)
             body = protocol._payload if isinstance(protocol, ResponseHandler) else None
-            self._waits.expect(_ANSWERED if body is None or body.is_eof() else _UNANSWERED)
+            self._waits.expect(_ANSWERED if body is None or body.is_eof() else _UNANSWERED, server)
 
         def ended(error: Exception | None) -> None:
-            self._waits.servers.discard(file)
-            self._waits.expect(_ANSWERED)
+            self._waits.expect(_ANSWERED, server)
             lost(error)
 
         protocol.data_received, protocol.connection_lost = heard, ended
         self._sockets.add(transport)
-        self._waits.servers.add(file)
-        self._waits.expect(_UNANSWERED)  # for a TLS handshake
-        return self._followed(transport)
+        self._waits.expect(_UNANSWERED, server)  # for a TLS handshake
+        return self._followed(transport, server)
 
-    def _followed(self, transport: Any) -> Any:
+    def _followed(self, transport: Any, server: int = _PROGRAMS) -> Any:
         """The transport of a socket or pipe to the outside; what is written there may be answered."""
         write = transport.write
 
         def written(data: bytes) -> None:
-            self._waits.expect(_UNANSWERED)
+            self._waits.expect(_UNANSWERED, server)
             write(data)
 
         transport.write = written
@@ -171,7 +182,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     async def sock_connect(self, sock: socket.socket, address: Any) -> None:
         if self.offline:
             raise ConnectionRefusedError(errno.ECONNREFUSED, "the plan reads nothing outside of the fleet")
-        await super().sock_connect(sock, address)
+        server = self._waits.add_server(sock)
+        self._waits.expect(_UNANSWERED, server)
+        try:
+            await super().sock_connect(sock, address)
+        finally:
+            self._waits.expect(_ANSWERED, server)
 
     def jump(self, seconds: float) -> None:
         """Lets `seconds` pass at once."""
