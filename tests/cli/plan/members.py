@@ -10,7 +10,6 @@ import asyncio
 import base64
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,13 +70,11 @@ class LiveFleet(NamedTuple):
     garden: Access
     folder: Path
 
-    async def plan(
-        self, change: Change, *, access: Access | None = None, labels: str = "", **options: Any
-    ) -> FleetPlan:
+    async def plan(self, change: Change, *, access: Access | None = None, **options: Any) -> FleetPlan:
         """Plans a change in a thread: live servers go on meanwhile. `options` are those of PlanRequest."""
         values = plan_flags(Connections(local_state=self.folder), self.folder / "flags.yaml", GARDEN)
         request = PlanRequest(access or self.management, self.garden, values, change, **options)
-        return await asyncio.to_thread(run_plan, request, partial(_finished, labels))
+        return await asyncio.to_thread(run_plan, request, _finished)
 
     async def apply(self, obj: Object) -> None:
         """Applies an AgentConfiguration to the live side."""
@@ -91,8 +88,8 @@ class LiveFleet(NamedTuple):
                 await client.delete(resource, name, FLEET)
 
 
-def _finished(labels: str, run: PlanRun) -> FleetPlan:
-    return plan_of(run, ["a change"], [view for domain in all_domains() for view in domain.fleet_views()], labels)
+def _finished(run: PlanRun) -> FleetPlan:
+    return plan_of(run, ["a change"], [view for domain in all_domains() for view in domain.fleet_views()])
 
 
 @asynccontextmanager

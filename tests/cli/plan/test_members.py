@@ -27,6 +27,7 @@ from tests.cli.plan.members import (
 
 from hortus.apiserver.clusters import certificate_kubeconfig
 from hortus.domains.agents.types import AGENT_CONFIGURATIONS, AGENT_PLACEMENTS
+from hortus.domains.inventory.types import CLUSTER_PROFILES
 from hortus.kube import Access, Client
 from hortus.kube.access import Impersonation
 from hortus.kube.errors import Conflict, NotFound
@@ -124,10 +125,22 @@ async def test_a_replica_that_fails_amid_a_change_leaves_it_to_the_next_one(flee
     assert plan.sums.calls > undisturbed.sums.calls, "the other replica reads what it took over"
 
 
-async def test_only_selected_clusters_are_reported(fleet: LiveFleet) -> None:
+async def test_only_chosen_clusters_are_in_the_plan(fleet: LiveFleet) -> None:
+    profiles: list[Object] = []
+
+    async def recorded(fork: Fork) -> None:
+        profiles.extend(await fork.server.local("root").list(CLUSTER_PROFILES))
+
+    await fleet.plan(recorded)
+    async with Client(fleet.management) as client:
+        for one in profiles:
+            kept = {part: one["metadata"].get(part) for part in ("name", "namespace", "labels", "annotations")}
+            await client.apply(CLUSTER_PROFILES, {"metadata": kept, "spec": one["spec"]}, field_manager="test")
     plan = await fleet.plan(applying(agents()), labels="fleet.hortus.dev/purpose=production")
-    assert [one.name for one in plan.clusters] == [TWO]
-    assert plan.shared == ()
+    for one in profiles:
+        await fleet.delete(CLUSTER_PROFILES, one["metadata"]["name"])
+    assert (plan.chosen, [one.name for one in plan.clusters]) == ((1, 2), [TWO])
+    assert [one.kind for one in plan.shared] == ["AgentConfiguration"]
 
 
 async def test_a_plan_until_a_time_runs_up_to_it_also_when_everything_rests(fleet: LiveFleet) -> None:
