@@ -134,9 +134,9 @@ def problems(
 
     Where everything `rests`, nothing comes by itself any more: rows that wait need somebody as well.
     """
-    views, worst = list(views), RowStanding.WAITING if rests else RowStanding.FAILED
-    known = {_identity(row) for row in _rows(views, before, worst)}
-    found = [_stuck(row) for row in _rows(views, after, worst) if _identity(row) not in known]
+    views, mildest = list(views), RowStanding.WAITING if rests else RowStanding.FAILED
+    known = {_identity(row) for row in _rows(views, before, mildest)}
+    found = [_stuck(row) for row in _rows(views, after, mildest) if _identity(row) not in known]
     return tuple(
         PlannedProblem(
             cluster=aliases.about("root", {"metadata": {"name": row.name}}),
@@ -164,8 +164,8 @@ def _identity(row: FleetRow) -> tuple[str, ...]:
     return (row.kind, row.namespace, row.name, row.state, row.reason)
 
 
-def _rows(views: Sequence[FleetView[Any]], snapshot: ForkSnapshot, worst: RowStanding) -> Iterator[FleetRow]:
-    """The rows that are as bad as `worst`, or worse."""
+def _rows(views: Sequence[FleetView[Any]], snapshot: ForkSnapshot, mildest: RowStanding) -> Iterator[FleetRow]:
+    """The rows that are as bad as `mildest`, or worse."""
     values: dict[FleetKind, Mapping[ObjectKey, object]] = {}
     for kind in {kind: None for view in views for kind in view.kinds}:
         bucket = f"{GARDEN if kind.garden else 'root'}/{kind.resource.group or 'core'}/{kind.resource.plural}"
@@ -175,7 +175,7 @@ def _rows(views: Sequence[FleetView[Any]], snapshot: ForkSnapshot, worst: RowSta
         objects_of = FleetObjects(values)
         for subject in view.subjects(objects_of):
             row = view.row(subject)
-            if row.standing <= worst:
+            if row.standing <= mildest:
                 yield row
 
 
@@ -205,7 +205,7 @@ def _stages(rollout: Rollout, approved: Sequence[str]) -> Iterator[StagePlan]:
     soaks = {one.name: durations.parse(one.min_success_time) / durations.SECOND for one in terms}
     for stage in rollout.status.stages:
         ended = parse_time(stage.settled_at) if stage.settled_at else None
-        soak = soaks.get(stage.name, 0.0)
+        soak = soaks.get(stage.name, 0.0) if stage.clusters else 0.0  # a stage without clusters ends at once
         yield StagePlan(
             rollout=name,
             stage=stage.name,
