@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from tests.cli.terminals import terminal
 from tests.scenarios.running import hortus, up
 
 from hortus.cli.plan.progress import PlanProgress
+from hortus.cli.plan.running import _Budget
+from hortus.simulation.fork import VirtualLoop
 
 LONG = "3000d"
 """A horizon that no test waits for."""
@@ -55,6 +58,19 @@ def test_a_budget_that_is_spent_before_the_change_is_refused_with_the_fix(state:
         "error: the budget of 1s was spent before the change was made: the fleet was still being read, or did not come "
         "to rest; give more with --budget\n"
     )
+
+
+def test_an_interrupt_after_the_change_is_no_budget_that_was_spent_before_it() -> None:
+    loop = VirtualLoop()
+
+    async def work() -> None:
+        budget.begin()
+        await budget.spent.wait()
+        raise asyncio.CancelledError
+
+    with _Budget(loop, 0.01) as budget, pytest.raises(asyncio.CancelledError):
+        loop.run_until_complete(budget.kept(work()))
+    loop.close()
 
 
 def test_a_line_of_progress_says_what_there_is() -> None:

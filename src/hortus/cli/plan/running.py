@@ -265,7 +265,7 @@ class _Budget:
         try:
             return await work
         except asyncio.CancelledError:
-            if not self.spent.is_set():
+            if self._begun or not self.spent.is_set():
                 raise
         raise CommandError(
             f"the budget of {duration(self._seconds)} was spent before the change was made: the fleet was still being "
