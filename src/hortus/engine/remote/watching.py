@@ -83,6 +83,7 @@ class RemoteWatch:
         """
         self._pool = pool
         self._members = members
+        self.awaited = (members,)
         self._place = place
         self._selection = (lambda _: selection) if isinstance(selection, Selection) else selection
         self._transform = transform

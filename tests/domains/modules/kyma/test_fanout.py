@@ -10,7 +10,7 @@ from tests.domains.modules.kyma.test_modules import ready_with
 from tests.domains.modules.kyma.world import CRDS, HOME, NAME, KymaWorld, modules
 
 from hortus.domains.modules.kyma.changes import CLUSTER, MODULE_CHANGE, WAITS
-from hortus.domains.modules.kyma.fanout import ReleaseChanges, changed_channels, index, upgrade_time
+from hortus.domains.modules.kyma.fanout import CatalogChanges, ReleaseChanges, changed_channels, index, upgrade_time
 from hortus.domains.modules.names import GROUP, Label
 from hortus.domains.modules.types import (
     KYMAS,
@@ -28,6 +28,7 @@ from hortus.engine.rollouts.types import (
     Rollout,
     RolloutPolicy,
 )
+from hortus.engine.sources import CacheSource
 from hortus.kube.objects import Object, ObjectKey
 from hortus.schema import ObjectMeta, compile_expression, crd
 from hortus.testing import FakeClock
@@ -65,6 +66,13 @@ def test_delays_spread_over_the_fleet() -> None:
     for number in range(5000):
         tenths[int(upgrade_time(ObjectKey(HOME, f"kyma-{number}"), "istio", "2.0.0", changed=0.0, longest=10.0))] += 1
     assert all(400 <= count <= 600 for count in tenths)
+
+
+def test_a_controller_that_waits_for_releases_says_so() -> None:
+    releases, kymas = Cache("releases"), Cache("kymas")
+    for source in (ReleaseChanges(releases, kymas, longest=0.0), CatalogChanges([releases], kymas, period=0.0)):
+        assert isinstance(source, CacheSource)
+        assert [*source.awaited] == [releases]
 
 
 def test_kymas_of_a_release_come_after_edited_ones() -> None:

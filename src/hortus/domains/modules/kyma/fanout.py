@@ -119,7 +119,7 @@ class DelayedChanges(ABC):
         self, releases: Cache, kymas: Cache, *, longest: float, governs: Callable[[str], bool] = lambda module: False
     ) -> None:
         """`longest` is the longest delay in seconds; `governs` reports whether a policy governs a module's versions."""
-        self._releases = releases
+        self.awaited = (releases,)
         self.kymas = kymas
         self.longest = longest
         self._governs = governs
@@ -134,16 +134,18 @@ class DelayedChanges(ABC):
                 else:
                     add(key, int(Priority.RETRY))
 
-        undo = self._releases.subscribe(on_change)
+        undo = [cache.subscribe(on_change) for cache in self.awaited]
 
         def detach() -> None:
-            undo()
+            for end in undo:
+                end()
             delays.close()
 
         return detach
 
     async def ready(self) -> None:
-        await self._releases.synced()
+        for cache in self.awaited:
+            await cache.synced()
 
     @abstractmethod
     def concerned(self, change: Change, now: float) -> Iterator[tuple[ObjectKey, float]]:
@@ -158,7 +160,7 @@ class CatalogChanges:
 
     def __init__(self, catalog: Sequence[Cache], kymas: Cache, *, period: float) -> None:
         """`catalog` has the ModuleReleaseMetas and the ModuleTemplates."""
-        self._catalog = catalog
+        self.awaited = catalog
         self._kymas = kymas
         self._period = period
 
@@ -169,7 +171,7 @@ class CatalogChanges:
             for key in self._kymas if not change.initial else ():
                 delays.add(key, self._period * spread_of(*key), int(Priority.RESYNC))
 
-        undo = [cache.subscribe(on_change) for cache in self._catalog]
+        undo = [cache.subscribe(on_change) for cache in self.awaited]
 
         def detach() -> None:
             for end in undo:
@@ -179,7 +181,7 @@ class CatalogChanges:
         return detach
 
     async def ready(self) -> None:
-        for cache in self._catalog:
+        for cache in self.awaited:
             await cache.synced()
 
 
