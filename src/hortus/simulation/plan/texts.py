@@ -78,7 +78,12 @@ def facts(plan: FleetPlan) -> list[tuple[str, str]]:
         found.append(("note", "the fleet did not rest before the change: other work may be among this"))
     if waiting := {name for one in plan.waits for name in one.controllers}:
         count = amount(len(waiting), "controller waits", "controllers wait")
-        found.append(("note", f"{count} for kinds that are missing, see below: nothing of theirs is planned"))
+        found.append(
+            (
+                "note",
+                f"{count} for kinds that are missing or could not be read, see below: nothing of theirs is planned",
+            )
+        )
     if clusters := len({one.where for one in plan.unknown}):
         count = amount(clusters, "API server", "API servers")
         found.append(("note", f"parts of {count} could not be read, see below: what happens there is not planned"))
