@@ -44,6 +44,8 @@ CONFIG: Mapping[str, Any] = {
         # Times of seconds in place of minutes, so that reality can follow soon.
         "module-upgrade-rollout-max-delay": "1s",
         "kyma-requeue-success-interval": "5s",
+        "kyma-comparison-interval": "60s",
+        "manifest-requeue-success-interval": "60s",
         "mandatory-module-requeue-success-interval": "3s",
         "mandatory-module-deletion-requeue-success-interval": "3s",
         "node-rollouts": True,
