@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from html import unescape
@@ -16,6 +17,7 @@ from tests.cli.plan.members import (
     DAEMON_SETS,
     FLEET,
     GARDEN,
+    NAMESPACES,
     NODES,
     SECRETS,
     LiveFleet,
@@ -297,6 +299,29 @@ async def test_a_change_that_never_rests_ends_with_the_loop_and_both_writers(
     assert "spec.template.metadata.labels.team" in [field.path for field in loop.fields]
     assert (plan.ended, plan.exit_code) == ("Rest", 1)
     assert plan.seconds < 0.5 * _UNDOING, "the loop counts as rest before it ends"
+
+
+async def test_writers_that_fight_at_one_instant_do_not_stop_time(server: TestServer, fleet: LiveFleet) -> None:
+    fighting: list[asyncio.Task[None]] = []
+
+    async def change(fork: Fork) -> None:
+        await applying(agents())(fork)
+        cluster, end = fork.names.of(server.cluster_url(ONE)), fork.clock.monotonic() + 600.0
+        fighting.append(asyncio.create_task(_fight(fork, cluster, end)))
+
+    plan = await fleet.plan(change)
+    assert plan.ended == "Rest"
+    assert fighting[0].done()
+    assert fighting[0].exception() is None
+
+
+async def _fight(fork: Fork, cluster: str, end: float) -> None:
+    """Sets a label of a namespace back and forth, without a pause."""
+    async with fork.client(cluster) as member:
+        for team in itertools.cycle("ab"):
+            await member.patch(NAMESPACES, "default", {"metadata": {"labels": {"team": team}}})
+            if fork.clock.monotonic() >= end:
+                return
 
 
 async def _undo(fork: Fork, cluster: str, end: float) -> None:

@@ -87,7 +87,7 @@ class Fork:
         self.loop = loop
         self.clock = clock
         self.store = ReadThrough(MemoryBackend(clock=clock))
-        self.counts = RequestCounts()
+        self.counts = RequestCounts(clock)
         self._token = secrets.token_urlsafe(24)
         garden = settings.garden.server if settings.garden is not None else ""
         self.names = ForkNames(settings.management.server, garden)
