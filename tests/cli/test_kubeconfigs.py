@@ -27,6 +27,7 @@ from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.engine.kubeconfigs import SECRETS
 from hortus.kube import Client, kubeconfig, yaml
+from hortus.kube.clock import SystemClock
 from hortus.kube.kubeconfig.plugin import EXEC_INFO
 from hortus.kube.objects import Object, Resource, parse_time
 from hortus.schema import crd
@@ -291,7 +292,7 @@ def test_the_answer_has_the_certificate_and_its_end(named: Fleet) -> None:
     found = orjson.loads(answer.out)
     assert (found["apiVersion"], found["kind"]) == (V1, "ExecCredential")
     assert set(found["status"]) == {"clientCertificateData", "clientKeyData", "expirationTimestamp"}
-    assert parse_time(found["status"]["expirationTimestamp"]) == pytest.approx(NOW + 86400, abs=600)
+    assert parse_time(found["status"]["expirationTimestamp"]) == pytest.approx(SystemClock().now() + 86400, abs=600)
     older = plugin(
         named,
         "--secret",
