@@ -15,6 +15,7 @@ from tests.scenarios.running import hortus, up
 from hortus.cli.plan.progress import PlanProgress
 from hortus.cli.plan.running import _Budget
 from hortus.simulation.fork import VirtualLoop
+from hortus.terminal import CommandError
 
 LONG = "3000d"
 """A horizon that no test waits for."""
@@ -51,18 +52,23 @@ def test_the_output_is_json_alone_and_nothing_is_drawn_where_no_terminal_is(stat
     assert json.loads(done.stdout)["ended"] == "Rest"
 
 
-def test_a_budget_that_is_spent_before_the_change_is_refused_with_the_fix(state: Path) -> None:
-    done = hortus("plan", "--state-dir", str(state), "--budget", "1s")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == (
-        "error: the budget of 1s was spent before the change was made: the fleet was still being read, or did not come "
-        "to rest; give more with --budget\n"
+@pytest.fixture
+def loop() -> Iterator[VirtualLoop]:
+    made = VirtualLoop()
+    yield made
+    made.close()
+
+
+def test_a_budget_that_is_spent_before_the_change_is_refused_with_the_fix(loop: VirtualLoop) -> None:
+    with _Budget(loop, 1.0) as budget, pytest.raises(CommandError) as refused:
+        loop.run_until_complete(budget.kept(asyncio.Event().wait()))
+    assert str(refused.value) == (
+        "the budget of 1s was spent before the change was made: the fleet was still being read, or did not come to "
+        "rest; give more with --budget"
     )
 
 
-def test_an_interrupt_after_the_change_is_no_budget_that_was_spent_before_it() -> None:
-    loop = VirtualLoop()
-
+def test_an_interrupt_after_the_change_is_no_budget_that_was_spent_before_it(loop: VirtualLoop) -> None:
     async def work() -> None:
         budget.begin()
         await budget.spent.wait()
@@ -70,7 +76,6 @@ def test_an_interrupt_after_the_change_is_no_budget_that_was_spent_before_it() -
 
     with _Budget(loop, 0.01) as budget, pytest.raises(asyncio.CancelledError):
         loop.run_until_complete(budget.kept(work()))
-    loop.close()
 
 
 def test_a_line_of_progress_says_what_there_is() -> None:
