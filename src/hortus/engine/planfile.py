@@ -67,6 +67,11 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
     checksum: str = ""
 
     @property
+    def is_of_some(self) -> bool:
+        """True where only some of the clusters were planned for."""
+        return self.plan.get("chosen") is not None
+
+    @property
     def made(self) -> float:
         """The time at which the fleet was read, in seconds since 1970; 0 where it is not known."""
         try:
@@ -144,6 +149,8 @@ async def refusal(file: PlanFile, client: Reader, *, server: str, now: float) ->
     is_same = file.cluster == cluster if file.cluster and cluster else file.server == server
     if not is_same:
         return f"was made for another fleet, {file.server}, and this is {server}"
+    if file.is_of_some:
+        return "plans for some of the clusters alone"
     if (age := now - file.made) > OLDEST:
         made = f"was made {age / 86400:.0f} days ago" if file.made else "does not say when it was made"
         return f"{made}, and after {OLDEST / 86400:.0f} days a plan does not count any more"

@@ -91,6 +91,7 @@ async def test_a_plan_counts_for_its_rollout_in_its_fleet_for_a_week(here: Rollo
                 "was made 9 days ago, and after 7 days",
             ),
             (replace(good, plan={}), "does not say when it was made"),
+            (replace(good, plan={"began": began, "chosen": [1, 3]}), "plans for some of the clusters"),
             (replace(good, objects=()), "does not plan for rollout press-2"),
             (replace(good, objects=(replace(rollout, states=("else",)),)), "Rollout fleet/press-2 has changed"),
         ):

@@ -66,12 +66,17 @@ class Aliases:
         """The cluster that an object is about; empty for none."""
         if where not in ("root", "garden"):
             return self._cluster.get(where, where)
-        metadata = obj["metadata"]
-        labels = metadata.get("labels") or {}
-        for label in _LABELS:
-            if (found := self._cluster.get(labels.get(label, ""))) is not None:
-                return found
-        return self.find(metadata["name"])
+        return self.labeled(obj) or self.find(obj["metadata"]["name"])
+
+    def labeled(self, obj: Mapping[str, Any]) -> str:
+        """The cluster that a label of the object names; empty for none."""
+        labels = obj["metadata"].get("labels") or {}
+        found = (self._cluster.get(labels.get(label, "")) for label in _LABELS)
+        return next((one for one in found if one is not None), "")
+
+    def named(self, name: str) -> str:
+        """The cluster of exactly that name; empty for none."""
+        return self._cluster.get(name, "")
 
     def called(self, where: str) -> str:
         """The name of the cluster of an API server; root and garden are called so."""
