@@ -96,3 +96,27 @@ async def test_a_deleted_manifest_of_a_mandatory_module_is_made_again(here: Kyma
         await here.client.delete(MANIFESTS, first["metadata"]["name"], HOME)
         again = await here.manifest("warden", lambda found: found["metadata"]["uid"] != first["metadata"]["uid"])
         assert again["spec"] == first["spec"]
+
+
+async def test_a_listed_module_that_becomes_mandatory_has_one_writer(here: KymaWorld) -> None:
+    """The Manifest has the labels of a mandatory module, and the Kyma that shows its state leaves it as it is."""
+    await here.cluster()
+    await here.module("warden", {"regular": "1.0.0"})
+    await here.kyma(modules=[{"name": "warden"}])
+    async with here.controllers():
+        await here.manifest("warden")
+        spec = {"channels": None, "mandatory": {"version": "1.0.0"}}
+        await here.client.patch(MODULE_RELEASE_METAS, "warden", {"spec": spec}, HOME)
+        label = f"{GROUP}/mandatory-module"
+        first = await here.manifest("warden", lambda found: found["metadata"]["labels"].get(label) == "true")
+        await here.client.patch(KYMAS, NAME, {"spec": {"channel": "fast"}}, HOME)
+        await here.until(
+            lambda found: (
+                {one["observedGeneration"] for one in found["status"]["conditions"]}
+                == {found["metadata"]["generation"]}
+                == {2}
+            )
+        )
+        again = await here.manifest("warden")
+    assert again["metadata"]["labels"] == first["metadata"]["labels"]
+    assert again["metadata"]["generation"] == first["metadata"]["generation"]

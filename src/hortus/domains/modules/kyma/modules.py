@@ -136,6 +136,9 @@ class KymaModules:
         kyma = context.wanted
         name = manifest_name(kyma.metadata.name, resolved.component, resolved.module.name)
         current = self._manifests.get(ObjectKey(kyma.metadata.namespace, name))
+        if resolved.mandatory and current is not None and is_true(current.metadata.labels, Label.MANDATORY_MODULE):
+            # It is written for the release. Two writers would take each other's labels back for ever.
+            return _Outcome(_status(resolved, current, before))
         try:
             component = await self._component(resolved)
         except StepError:

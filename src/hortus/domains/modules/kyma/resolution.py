@@ -61,6 +61,8 @@ class ResolvedModule(NamedTuple):
     """Address of a plain manifest, in place of a component."""
     external: bool = False
     """True where others install the module's operator."""
+    mandatory: bool = False
+    """True where its release installs it in all clusters, listed or not."""
 
     @property
     def source(self) -> str:
@@ -137,9 +139,10 @@ def _resolution(
     except _Refused as refused:
         component = release.spec.ocm_component_name if release else ""
         return RefusedModule(module, refused.refusal, str(refused), channel, component)
-    component = release.spec.ocm_component_name
+    component, mandatory = release.spec.ocm_component_name, release.spec.mandatory is not None
     if is_true(template.metadata.annotations, Annotation.EXTERNAL_OPERATOR):
-        return ResolvedModule(module, channel, version, template, component or module.name, external=True)
+        name = component or module.name
+        return ResolvedModule(module, channel, version, template, name, external=True, mandatory=mandatory)
     link = "" if component else link_of(template)
     if not component and not link.startswith("https://"):
         message = (
@@ -147,7 +150,8 @@ def _resolution(
             f"ModuleTemplate {template.metadata.name} a resource {RAW_MANIFEST} with an https address"
         )
         return RefusedModule(module, ModuleRefusal.NO_COMPONENT, message, channel)
-    return ResolvedModule(module, channel, version, template, component or module.name, link=link)
+    name = component or module.name
+    return ResolvedModule(module, channel, version, template, name, link=link, mandatory=mandatory)
 
 
 def link_of(template: ModuleTemplate) -> str:
