@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from random import Random
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -103,12 +104,44 @@ def run_plan(request: PlanRequest, finish: Callable[[PlanRun], T], progress: Pla
 def _completed(loop: VirtualLoop, work: asyncio.Task[T]) -> T:
     """The result of a task, which ends in order after Ctrl-C. Raises KeyboardInterrupt then."""
     try:
-        return loop.run_until_complete(work)
+        with _interrupting(loop, work):
+            return loop.run_until_complete(work)
     except KeyboardInterrupt:
         work.cancel()
         with suppress(asyncio.CancelledError):
             loop.run_until_complete(work)
         raise
+
+
+@contextmanager
+def _interrupting(loop: VirtualLoop, work: asyncio.Task[Any]) -> Iterator[None]:
+    """Has the first Ctrl-C cancel `work`, and raises KeyboardInterrupt when that has ended it.
+
+    As it comes, it would be raised in the task that runs, and end that one: a part of the API server or a controller,
+    for which the others would wait.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    interrupted = False
+
+    def interrupt(number: int, frame: object) -> None:
+        nonlocal interrupted
+        interrupted = True
+        signal.signal(signal.SIGINT, former)
+        if loop.is_blocked:
+            raise KeyboardInterrupt
+        loop.call_soon_threadsafe(work.cancel)
+
+    former = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if interrupted:
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        signal.signal(signal.SIGINT, former)
 
 
 async def _run(

@@ -98,6 +98,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._virtual = 0.0
         self._outside: list[tuple[concurrent.futures.Future[Any], asyncio.Future[Any]]] = []
+        self.is_blocked = False
+        """True while it waits for answers outside and runs no task."""
         self.jumps = 0
         """The number of times that nothing was left to do."""
         self._programs: list[asyncio.SubprocessTransport] = []
@@ -216,7 +218,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         if not self._outside:
             return False
         asked, self._outside = self._outside, []
-        concurrent.futures.wait([answer for answer, waiting in asked if not waiting.done()])
+        self.is_blocked = True
+        try:
+            concurrent.futures.wait([answer for answer, waiting in asked if not waiting.done()])
+        finally:
+            self.is_blocked = False
         for answer, waiting in asked:
             if waiting.done():
                 continue
