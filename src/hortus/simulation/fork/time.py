@@ -100,6 +100,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._outside: list[tuple[concurrent.futures.Future[Any], asyncio.Future[Any]]] = []
         self.is_blocked = False
         """True while it waits for answers outside and runs no task."""
+        self._is_ending = False
         self.jumps = 0
         """The number of times that nothing was left to do."""
         self._programs: list[asyncio.SubprocessTransport] = []
@@ -134,6 +135,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     async def drain(self) -> None:
         """Ends the programs that were started and are still open, and waits until they are gone."""
+        self._is_ending = True  # who was to answer may be gone
         programs, self._programs = self._programs, []
         for program in programs:
             program.close()
@@ -215,7 +217,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def deliver(self) -> bool:
         """Waits for all answers that were asked for and hands them over, in order; False when there are none."""
-        if not self._outside:
+        if not self._outside or self._is_ending:
             return False
         asked, self._outside = self._outside, []
         self.is_blocked = True
