@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import orjson
 import pytest
 from tests.cli.terminals import terminal
 from tests.scenarios.running import hortus, up
@@ -44,6 +46,22 @@ def test_a_terminal_shows_the_progress_and_an_interrupt_ends_a_plan_at_once(stat
         "interrupted: there is no plan, and the fleet is as it was"
     ]
     assert [*tmp_path.glob("hortus-plan-*")] == [], "a folder of the plan is left"
+
+
+def test_an_interrupt_while_the_fleet_is_read_ends_a_plan_at_once(state: Path, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        config = (state / "kubeconfig").read_text()
+        server = orjson.loads((state / "run.json").read_bytes())["server"]
+        file = tmp_path / "silent.yaml"
+        file.write_text(config.replace(server, f"https://127.0.0.1:{silent.getsockname()[1]}"))
+        words = ("plan", "--state-dir", str(state), "--kubeconfig", str(file))
+        with terminal(*words, width=120, height=10, TMPDIR=str(tmp_path)) as screen:
+            screen.until(lambda lines: "reading the fleet" in lines[0], "the progress")
+            called, _ = silent.accept()
+            with called:
+                screen.type("\x03")
+                assert screen.ended() == 130
+        assert "interrupted: there is no plan, and the fleet is as it was" in screen.lines
 
 
 def test_the_output_is_json_alone_and_nothing_is_drawn_where_no_terminal_is(state: Path) -> None:
