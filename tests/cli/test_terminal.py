@@ -224,3 +224,23 @@ def test_a_taken_port_is_one_line_that_names_the_flag(fleet: Fleet) -> None:
         f"error: cannot listen on {taken}: Address already in use; choose another address "
         "(--metrics-bind-address, --health-probe-bind-address, --debug-bind-address)"
     )
+
+
+def test_a_long_output_is_whole_where_python_writes_without_a_buffer() -> None:
+    """A signal amid a write to a pipe that is full makes it a part of one."""
+    code = (
+        "import os, signal\n"
+        "signal.signal(signal.SIGALRM, lambda *_: os.write(2, b'rung\\n'))\n"
+        "from hortus.cli.main import _prepare_streams\n"
+        "_prepare_streams()\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)\n"
+        "print('x' * 300_000)\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0)\n"
+    )
+    words = [sys.executable, "-u", "-c", code]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        assert program.stderr is not None
+        for _ in range(3):
+            assert program.stderr.readline() == b"rung\n"
+        assert len(program.stdout.read()) == 300_001

@@ -6,6 +6,7 @@ The module imports nothing slow at its top, so that Ctrl-C ends the program with
 from __future__ import annotations
 
 import codecs
+import io
 import os
 import signal
 import sys
@@ -66,7 +67,7 @@ def _interrupted(number: int, frame: FrameType | None) -> None:
 
 
 def _prepare_streams() -> None:
-    """Opens standard streams that the parent closed, and lets the others write any character.
+    """Opens standard streams that the parent closed, and lets the others write any character and all of a text.
 
     ASCII means that nobody chose an encoding: UTF-8 is written, as Python does in the locale C. In other encodings
     a character that they lack has a substitute.
@@ -74,6 +75,12 @@ def _prepare_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115 - until the program ends
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if isinstance(getattr(stream, "buffer", None), io.RawIOBase):
+            # Unbuffered, as by PYTHONUNBUFFERED: nobody would write the rest of what a pipe takes in part.
+            encoding = stream.encoding
+            setattr(sys, name, io.TextIOWrapper(io.BufferedWriter(stream.detach()), encoding, line_buffering=True))
     codecs.register_error("substitute", _substitute)
     for stream in (sys.stdout, sys.stderr):
         if codecs.lookup(stream.encoding).name == "ascii":
