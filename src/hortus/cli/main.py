@@ -77,7 +77,7 @@ def _prepare_streams() -> None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115 - until the program ends
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if isinstance(getattr(stream, "buffer", None), io.RawIOBase):
+        if isinstance(getattr(stream, "buffer", None), io.RawIOBase) and not stream.isatty():
             # Unbuffered, as by PYTHONUNBUFFERED: nobody would write the rest of what a pipe takes in part.
             encoding = stream.encoding
             setattr(sys, name, io.TextIOWrapper(io.BufferedWriter(stream.detach()), encoding, line_buffering=True))
