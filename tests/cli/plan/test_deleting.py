@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.scenarios.running import hortus, kubectl, up
+from tests.cli.plan.planning import planned
+from tests.scenarios.running import hortus, kubectl
 
 from hortus.cli.shell import app
 
 
-@pytest.fixture(scope="module")
-def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The state directory of a fleet of one cluster."""
-    folder = tmp_path_factory.mktemp("plan")
-    with up(folder / "state", "--ephemeral", "--clusters", "1") as running:
-        running.expect("runtimes 1/1, kymas 1/1")
-        yield folder / "state"
-
-
-def _planned(state: Path, *words: str, code: int) -> Any:
-    done = hortus("plan", "--state-dir", str(state), *words, "-o", "json")
-    assert done.returncode == code, done.stdout + done.stderr
-    return json.loads(done.stdout)
-
-
 def test_the_deletion_of_a_runtime_takes_its_cluster_along_and_leaves_who_needs_it_in_need(state: Path) -> None:
-    plan = _planned(state, "--delete", "runtime/demo-1", code=1)
+    plan = planned(state, "--delete", "runtime/demo-1", code=1)
     assert plan["change"] == ["deletion of runtime/demo-1"]
     (cluster,) = plan["clusters"]
     deleted = {(one["kind"], one["where"]) for one in cluster["changes"] if one["action"] == "Deleted"}

@@ -41,4 +41,5 @@ def test_files_in_the_cache_of_a_control_group_count_as_free(tmp_path: Path) -> 
 
 
 def test_a_machine_that_does_not_say_how_much_it_has_is_trusted(tmp_path: Path) -> None:
+    assert free_memory(tmp_path) is None
     require_memory(1_000_000, tmp_path)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.scenarios.running import hortus, kubectl, up
+from tests.cli.plan.planning import planned
+from tests.scenarios.running import kubectl
 
 pytestmark = pytest.mark.soak
 CLUSTER = "demo-1"
@@ -33,27 +32,12 @@ spec: {topology: {class: docker-sample-1-34-v1, version: v1.34.1}}
 """
 
 
-@pytest.fixture(scope="module")
-def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The state directory of a fleet of one cluster."""
-    folder = tmp_path_factory.mktemp("plan")
-    with up(folder / "state", "--ephemeral", "--clusters", "1") as running:
-        running.expect("runtimes 1/1, kymas 1/1")
-        yield folder / "state"
-
-
-def _planned(state: Path, *words: str, code: int) -> Any:
-    done = hortus("plan", "--state-dir", str(state), *words, "-o", "json")
-    assert done.returncode == code, done.stdout + done.stderr
-    return json.loads(done.stdout)
-
-
 def test_a_seed_without_gardenlet_leaves_its_clusters_as_they_are(state: Path) -> None:
     change = state.parent / "seed.yaml"
     change.write_text(MINOR)
     shoots = json.loads(kubectl(state / "garden.kubeconfig", "get", "shoots", "-o", "json").stdout)["items"]
     seed = next(one["spec"]["seedName"] for one in shoots if one["metadata"]["name"] == CLUSTER)
-    plan = _planned(state, "-f", str(change), "--without", f"seed/{seed}", "--until", "1d", code=2)
+    plan = planned(state, "-f", str(change), "--without", f"seed/{seed}", "--until", "1d", code=2)
     (cluster,) = (one for one in plan["clusters"] if one["name"] == CLUSTER)
     assert "Shoot" in {one["kind"] for one in cluster["changes"]}
     assert "Node" not in {one["kind"] for one in cluster["changes"]}
@@ -61,12 +45,12 @@ def test_a_seed_without_gardenlet_leaves_its_clusters_as_they_are(state: Path) -
 
 
 @pytest.mark.parametrize("outage", [("--offline",), ("--without", "registry")])
-def test_a_module_version_that_is_not_here_yet_fails_and_everything_else_is_planned(
+def test_a_module_version_that_is_not_here_yet_fails_and_everything_else_isplanned(
     state: Path, outage: tuple[str, ...]
 ) -> None:
     change = state.parent / "placed.yaml"
     change.write_text(MINOR)
-    plan = _planned(state, "--channel", "template-operator/regular=1.1.0", "-f", str(change), *outage, code=1)
+    plan = planned(state, "--channel", "template-operator/regular=1.1.0", "-f", str(change), *outage, code=1)
     (problem,) = plan["problems"]
     assert (problem["kind"], problem["name"], problem["owner"]) == ("Kyma", CLUSTER, "operator")
     assert "template-operator 1.1.0" in problem["message"]
@@ -83,7 +67,7 @@ def test_a_module_version_that_is_not_here_yet_fails_and_everything_else_is_plan
 def test_a_stack_release_that_is_not_here_yet_needs_somebody(state: Path, release: str) -> None:
     change = state.parent / "stack.yaml"
     change.write_text(STACK.format(release or "[]", json.dumps(not release)))
-    plan = _planned(state, "-f", str(change), "--without", "registry", code=1)
+    plan = planned(state, "-f", str(change), "--without", "registry", code=1)
     problems = {problem["kind"]: problem for problem in plan["problems"]}
     problem = problems["ClusterStackRelease" if release else "ClusterStack"]
     assert problem["owner"] == "operator"
@@ -94,6 +78,6 @@ def test_a_stack_release_that_is_not_here_yet_needs_somebody(state: Path, releas
 def test_a_stack_release_that_was_fetched_before_is_there_without_the_registry(state: Path) -> None:
     change = state.parent / "cluster.yaml"
     change.write_text(STACK_CLUSTER)
-    plan = _planned(state, "-f", str(change), "--without", "registry", code=2)
+    plan = planned(state, "-f", str(change), "--without", "registry", code=2)
     (cluster,) = plan["clusters"]
     assert "ClusterAddon" in {one["kind"] for one in cluster["changes"]}

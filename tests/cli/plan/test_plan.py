@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 from tests.cli.plan.edits.choosing import edits, founding
 from tests.cli.plan.edits.shape import GARDEN, HOME, PROJECT, RUNTIMES, SHOOTS, Edit, patched
+from tests.cli.plan.planning import planned
 from tests.cli.plan.reads import lists_of, verbs_of
 from tests.cli.plan.truth import CONFIG, Fleet, Tally, outcome, rest
 from tests.scenarios.running import hortus, kubectl, until, up
@@ -105,12 +106,6 @@ def _log(state: Path) -> bytes:
     return (state / "logs" / "audit.log").read_bytes()
 
 
-def _planned(state: Path, *words: str, code: int = 2) -> Any:
-    done = hortus("plan", "--state-dir", str(state), *words, "-o", "json")
-    assert done.returncode == code, done.stdout + done.stderr
-    return json.loads(done.stdout)
-
-
 async def test_what_is_planned_is_what_happens(state: Path) -> None:
     people = {"spec": {"security": {"administrators": ["somebody@example.org"]}}}
     edit = Edit("clusters", "other administrators", (patched(RUNTIMES, "demo-1", HOME, **people),))
@@ -145,7 +140,7 @@ async def test_what_is_planned_is_what_happens_for_many_changes(tmp_path: Path, 
 
 
 @pytest.mark.soak
-def test_a_new_stack_and_the_upgrade_of_a_cluster_to_it_are_planned(tmp_path: Path) -> None:
+def test_a_new_stack_and_the_upgrade_of_a_cluster_to_it_areplanned(tmp_path: Path) -> None:
     with up(tmp_path / "state", "--ephemeral", "--clusters", "1") as running:
         running.expect("Hortus is up")
         state = tmp_path / "state"
@@ -155,7 +150,7 @@ def test_a_new_stack_and_the_upgrade_of_a_cluster_to_it_are_planned(tmp_path: Pa
         assert kubectl(state / "kubeconfig", "wait", *waited).returncode == 0
         change = tmp_path / "upgrade.yaml"
         change.write_text(f"{STACK}---\n{_cluster('1-35', 'v1.35.0')}")
-        plan = _planned(state, "-f", str(change))
+        plan = planned(state, "-f", str(change))
     (cluster,) = plan["clusters"]
     assert (cluster["name"], plan["ended"], plan["unknown"]) == ("shop", "Rest", [])
     assert sorted(f"{one['action']} {one['kind']}" for one in cluster["changes"]) == [
@@ -222,7 +217,7 @@ def test_a_plan_of_chosen_clusters_reads_no_others(state: Path) -> None:
     assert labeled.returncode == 0, labeled.stderr
     change, before = state.parent / "late.yaml", len(_log(state))
     change.write_text(_runtime("1.35.0", "demo-2"))
-    plan = _planned(state, "-f", str(change), "-l", "ring=late")
+    plan = planned(state, "-f", str(change), "-l", "ring=late")
     assert (plan["chosen"], [one["name"] for one in plan["clusters"]]) == ([1, CLUSTERS], ["demo-2"])
     assert {one["action"] for one in plan["shared"]} <= {"Changed"}
     until(lambda: len({cluster for cluster, _ in lists_of(_log(state)[before:])}) == 1 + 2, "the lists")
@@ -240,12 +235,12 @@ def minor(state: Path) -> Any:
     """The plan of another Kubernetes version for one cluster, as JSON."""
     change = state.parent / "minor.yaml"
     change.write_text(_runtime("1.35.0", "demo-2"))
-    return _planned(state, "-f", str(change))
+    return planned(state, "-f", str(change))
 
 
 @pytest.mark.soak
 def test_the_same_seed_gives_the_same_plan(state: Path, minor: Any) -> None:
-    other = _planned(state, "-f", str(state.parent / "minor.yaml"))
+    other = planned(state, "-f", str(state.parent / "minor.yaml"))
     for found in (minor, other):
         for group in found["groups"]:
             group.pop("seconds", None)  # the two began at different fractions of a second
@@ -259,7 +254,7 @@ def test_a_report_names_the_clusters_and_the_fields_and_loads_nothing(minor: Any
 
 
 def test_nothing_changes_without_a_change(state: Path) -> None:
-    plan = _planned(state, code=0)
+    plan = planned(state, code=0)
     assert (plan["ended"], plan["settled"], plan["groups"], plan["shared"]) == ("Rest", True, [], [])
 
 

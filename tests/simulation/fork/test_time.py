@@ -169,7 +169,7 @@ def test_time_stands_still_for_each_answer_over_a_connection_that_is_used_again(
         answers = []
         for _ in range(2):
             answers.append(await _echo(*connection))
-            await asyncio.sleep(60.0)
+            await asyncio.sleep(60.0)  # virtual
         connection[1].transport.abort()
         await VirtualClock(loop, began=0.0).sleep(1.0)
         return answers

@@ -43,7 +43,9 @@ def _resource(fork: Fork, sort: str) -> tuple[str, Resource]:
     for where in ("root", *([GARDEN] if fork.settings.garden is not None else ())):
         found = dict(_matching(fork, where, sort.lower()))
         if len(found) > 1:
-            raise CommandError(f"--delete {sort}/...: several kinds are called so: {', '.join(sorted(found))}")
+            raise CommandError(
+                f"--delete {sort}/...: several kinds have that name; give one of {', '.join(sorted(found))}"
+            )
         for resource in found.values():
             return where, resource
     raise CommandError(

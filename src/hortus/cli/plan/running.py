@@ -261,7 +261,10 @@ async def _ended(manager: Manager, work: asyncio.Task[None]) -> None:
 
 
 class _Budget:
-    """The time of the machine that a plan may take. It ends also where virtual time stands still."""
+    """The time of the machine that a plan may take.
+
+    It ends also where virtual time stands still, but not before lists that are awaited were answered or timed out.
+    """
 
     def __init__(self, loop: VirtualLoop, seconds: float) -> None:
         self._loop = loop

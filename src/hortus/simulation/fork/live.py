@@ -193,7 +193,7 @@ class LiveClusters:
         try:
             return await loop.outside(asked.answer)
         except KubeError as error:
-            self.failures[name, resource] = error
+            self.failures[name, resource] = error.with_traceback(None)  # without the frames that it came through
             raise LiveReadFailed(f"{resource.plural} of cluster {name} could not be read: {error}") from error
 
     def _ask(self) -> None:

@@ -26,7 +26,7 @@ _STILL: Final = 3600.0
 """Seconds without a write after which a loop is over."""
 _REPEATS: Final = 2
 LULL: Final = 600.0
-"""Seconds without a write after which the next one begins something else."""
+"""Seconds without a write after which the next one begins another burst."""
 _WHILE: Final = 300.0
 """Seconds; operations report their progress more often, and are over some time."""
 _TIME: Final = re.compile(rb'"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"')

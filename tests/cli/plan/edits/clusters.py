@@ -34,7 +34,7 @@ from hortus.simulation.garden.profiles import PROVIDERS
 
 GARDENER_CLUSTERS = Resource("infrastructuremanager.kyma-project.io", "v1", "gardenerclusters", "GardenerCluster")
 VERSIONS = ("1.32.9", "1.33.5", "1.34.1", "1.35.0")
-"""Those that the simulated garden offers, in their order."""
+"""The versions that the simulated garden offers, in their order."""
 _CLUSTERS, _GARDEN, _CREDENTIALS = "clusters", "garden", "credentials"
 _LEAST, _MOST = 3, 6
 """Runtimes that a fleet keeps, and has."""

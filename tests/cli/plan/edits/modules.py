@@ -61,14 +61,18 @@ async def listed(random: Random, seen: Seen) -> Edit | None:
     return _inside(name, f"users list {shown}", modules=modules)
 
 
+async def _listed(random: Random, seen: Seen) -> tuple[str, list[Object]] | None:
+    """A cluster whose users list modules, and these."""
+    found = await _kyma(random, seen)
+    modules = found[1]["spec"].get("modules") if found is not None else None
+    return (found[0], modules) if found is not None and modules else None
+
+
 async def unmanaged(random: Random, seen: Seen) -> Edit | None:
     """A module is handed to its users, or taken back."""
-    if (found := await _kyma(random, seen)) is None:
+    if (found := await _listed(random, seen)) is None:
         return None
-    name, kyma = found
-    modules = kyma["spec"].get("modules") or []
-    if not modules:
-        return None
+    name, modules = found
     chosen = random.randrange(len(modules))
     managed = not modules[chosen].get("managed", True)
     changed = [{**one, "managed": managed} if index == chosen else one for index, one in enumerate(modules)]
@@ -85,12 +89,9 @@ async def users_channel(random: Random, seen: Seen) -> Edit | None:
 
 async def own_channel(random: Random, seen: Seen) -> Edit | None:
     """One module from another channel."""
-    if (found := await _kyma(random, seen)) is None:
+    if (found := await _listed(random, seen)) is None:
         return None
-    name, kyma = found
-    modules = kyma["spec"].get("modules") or []
-    if not modules:
-        return None
+    name, modules = found
     one = random.choice(modules)
     to = other(random, ("fast", "regular"), one.get("channel"))
     changed = [{**each, "channel": to} if each is one else each for each in modules]
