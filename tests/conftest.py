@@ -14,6 +14,8 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from hortus.testing.apiserver import TestServer
 
+pytest_plugins = ["tests.selection.plugin"]
+
 # The time of an example says more about the machine and its load than about the code.
 settings.register_profile("any-machine", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
