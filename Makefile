@@ -7,8 +7,10 @@ RUN_STAMP := $(VENV)/.run-stamp
 DEV_STAMP := $(VENV)/.dev-stamp
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 UP_FLAGS ?=
+# Files go to the workers whole, the most expensive first, in the order that tests/selection has made.
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --progress -m "not soak" $(TEST_FLAGS)
 
-.PHONY: help up down test check bench oracles soak lowest pythons mutation format lock reference manifests clean
+.PHONY: help up down test test-all costs check bench oracles soak lowest pythons mutation format lock reference manifests clean
 
 help:  ## What each target does
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -35,8 +37,14 @@ up: $(RUN_STAMP)  ## Start the control plane and a simulated fleet (UP_FLAGS="--
 down: $(RUN_STAMP)  ## Stop it
 	@$(BIN)/hortus down
 
-test: $(DEV_STAMP)  ## Run the tests (WORKERS=2)
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak" $(TEST_FLAGS) tests
+test: $(DEV_STAMP)  ## Run the tests that tell most, in minutes (WORKERS=2; SINCE=main: what the change can reach)
+	@$(PYTEST) --telling $(if $(SINCE),--since $(SINCE)) tests
+
+test-all: $(DEV_STAMP)  ## Run all tests but the long ones
+	@$(PYTEST) tests
+
+costs: $(DEV_STAMP)  ## Measure which tests tell most for what they cost (tests/selection/measured.json); an hour
+	@$(BIN)/python tools/environments.py costs $(COSTS_OF)
 
 check: $(DEV_STAMP)  ## Lint, types, import law, lock drift, prose, names, typed reads, logs, imports against lists
 	@$(BIN)/ruff format --check --quiet src tests tools || { echo "run: make format"; exit 1; }
@@ -86,4 +94,4 @@ manifests: $(DEV_STAMP)  ## Write the operator of agents by itself: chart, manif
 	@$(BIN)/python tools/manifests.py
 
 clean:  ## Remove the local environment and caches
-	@rm -rf $(VENV) .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .mutation bench.json
+	@rm -rf $(VENV) .venv-* .costs .mypy_cache .ruff_cache .pytest_cache .hypothesis .mutation bench.json

@@ -1,8 +1,9 @@
-"""Run a quick part of the tests in other environments than the one of the locks.
+"""Run tests in other environments than the one of the locks.
 
 `lowest` takes the oldest version that pyproject.toml allows of each dependency; `pythons` takes every other Python that
 is declared there and can be found on this machine: `python3.12` on the PATH, or one of pyenv's. A version that is not
-found is named and left out.
+found is named and left out. `costs` runs all tests, or the files it is given, with Python 3.12 and weighs what they
+cost and reach (tests/selection/rule.py).
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ QUICK = (
     "tests/scenarios/test_up.py",
 )
 """Each dependency is used here, most of them by a server and a client."""
+_RECORDS = ROOT / ".costs"
+"""What tests cost: a folder for the last run of all tests, and one for each run of some files since."""
 _BOUND = re.compile(r"([A-Za-z0-9._-]+)>=([0-9.]+)$")
 _CLASSIFIER = re.compile(r"Programming Language :: Python :: (3\.\d+)$")
 
@@ -98,7 +101,22 @@ def _tested(title: str, python: Path) -> bool:
     return subprocess.run(command, cwd=ROOT).returncode == 0
 
 
+def _weighed(files: list[str]) -> bool:
+    """Runs `files`, or all tests, and writes tests/selection/measured.json. A test that fails is weighed like others."""
+    python = _prepared("3.12", dict(pythons())["3.12"])
+    subprocess.run([python, "-m", "tests.selection", "enable"], cwd=ROOT, check=True)
+    if not files:
+        shutil.rmtree(_RECORDS, ignore_errors=True)
+    target = _RECORDS / f"{len(list(_RECORDS.glob('*'))):03}"
+    workers = ["-n", os.environ.get("WORKERS", "2"), "--dist", "loadfile", "--no-loadscope-reorder"]
+    command = [python, "-m", "pytest", *workers, "--progress", "-m", "not soak", "--record", str(target)]
+    subprocess.run([*command, *(files or ["tests"])], cwd=ROOT)
+    return subprocess.run([python, "-m", "tests.selection", *sorted(_RECORDS.iterdir())], cwd=ROOT).returncode == 0
+
+
 def main() -> int:
+    if sys.argv[1:2] == ["costs"]:
+        return 0 if _weighed(sys.argv[2:]) else 1
     if sys.argv[1:] == ["lowest"]:
         python = _prepared("lowest", sys.executable)
         pins = lowest()
@@ -112,7 +130,7 @@ def main() -> int:
             else:
                 print(f"no Python {version} here: not tested with it")
         return 0 if passed else 1
-    print("say lowest or pythons")
+    print("say lowest, pythons or costs")
     return 2
 
 

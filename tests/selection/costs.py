@@ -59,7 +59,9 @@ class Meter:
         self._is_last = False
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None, object, object]:
         self._began = processor_time()
         self._is_last = nextitem is None or nextitem.path != item.path
         return (yield)

@@ -1,4 +1,4 @@
-"""What `make test` and `make test-all` add to pytest."""
+"""The options of `make test` and `make test-all`, and what they add to pytest."""
 
 from __future__ import annotations
 
@@ -9,39 +9,89 @@ from pathlib import Path
 
 import orjson
 import pytest
+from tests.selection.changes import ROOT, changed_files, reachable_tests
 from tests.selection.costs import Meter
+from tests.selection.progress import Progress
 from tests.selection.reach import Reach
+from tests.selection.rule import is_telling, read_measured
+
+_REACHABLE = pytest.StashKey[frozenset[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("selection")
+    group = parser.getgroup("selection of tests")
+    group.addoption("--telling", action="store_true", help="run what tells most for its cost (tests/selection/rule.py)")
+    group.addoption("--since", metavar="REVISION", help="run what the change since then can reach, by imports")
+    group.addoption("--progress", action="store_true", help="lines of progress, and a table of where the time went")
     group.addoption("--record", metavar="FOLDER", help="write what each test costs and, from Python 3.12, reaches")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(Meter(), "meter")
-    folder = config.getoption("record")
-    worker = os.environ.get("PYTEST_XDIST_WORKER")
-    if folder and (worker or not config.getoption("numprocesses", 0)):
-        config.pluginmanager.register(Recorder(Path(folder), worker or "main"))
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if since := config.getoption("since"):
+        config.stash[_REACHABLE] = reachable_tests(changed_files(since))
+    runs_tests = worker or not config.getoption("numprocesses", 0)
+    if runs_tests:
+        config.pluginmanager.register(Meter())
+        if folder := config.getoption("record"):
+            config.pluginmanager.register(_Recorder(Path(folder), worker or "main"))
+    if not worker and config.getoption("progress"):
+        config.pluginmanager.register(Progress(config))
 
 
-class Recorder:
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    lines = []
+    if config.getoption("telling"):
+        lines.append("testing what tells most for its cost (tests/selection/rule.py); make test-all has the rest")
+    if _REACHABLE in config.stash:
+        lines.append(f"testing {len(config.stash[_REACHABLE])} files that the change can reach by imports")
+    return lines
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves files unread that the change cannot reach."""
+    reachable = config.stash.get(_REACHABLE, None)
+    if reachable is None or collection_path.is_dir():
+        return None
+    return str(collection_path.relative_to(ROOT)) not in reachable or None
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """A change that reaches no test is no failure."""
+    if _REACHABLE in session.config.stash and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+        session.exitstatus = pytest.ExitCode.OK
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    measured = read_measured()
+    if config.getoption("telling"):
+        kept = [item for item in items if is_telling(measured.tests.get(item.nodeid))]
+        config.hook.pytest_deselected(items=[*{*items} - {*kept}])
+        items[:] = kept
+    # Workers take files in this order: the longest first, so that no worker is left with one at the end.
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        items.sort(key=lambda item: -measured.files.get(item.nodeid.partition("::")[0], 0.0))
+
+
+class _Recorder:
+    """Writes one JSON line for each test."""
+
     def __init__(self, folder: Path, worker: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._file = (folder / f"{worker}-{os.getpid()}.jsonl").open("wb")
-        self._reach = Reach(folder / f"{worker}-{os.getpid()}.d")
+        self._reach = Reach(folder / f"{worker}-{os.getpid()}.reach") if Reach.is_possible() else None
         self._sums: dict[str, float] = defaultdict(float)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
-        self._sums["own"] += report.own
-        self._sums["shared"] += report.shared
+        self._sums["own"] += report.own  # type: ignore[attr-defined]
+        self._sums["shared"] += report.shared  # type: ignore[attr-defined]
         self._sums["wall"] += report.duration
         if report.when == "teardown":
-            row = {"test": item.nodeid, **self._sums, "lines": sorted(self._reach.since_last())}
-            self._file.write(orjson.dumps(row) + b"\n")
+            lines = sorted(self._reach.since_last()) if self._reach else []
+            self._file.write(orjson.dumps({"test": item.nodeid, **self._sums, "lines": lines}) + b"\n")
             self._sums.clear()
         return report
 

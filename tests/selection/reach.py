@@ -55,7 +55,7 @@ class Monitor:
         return found
 
     def _open(self) -> None:
-        name = os.path.join(self._folder, str(os.getpid()))
+        name = Path(self._folder, str(os.getpid()))
         self._file = os.open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def _start(self, code: CodeType, _offset: int) -> object:
@@ -75,6 +75,10 @@ class Monitor:
 class Reach:
     """The lines of one worker's processes."""
 
+    @staticmethod
+    def is_possible() -> bool:
+        return sys.version_info >= (3, 12)
+
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         os.environ[_FOLDER] = str(folder)
@@ -85,16 +89,16 @@ class Reach:
     def since_last(self) -> set[str]:
         """Returns the lines that were reached since the last call, here and in other processes of this worker."""
         found = self._monitor.restart()
-        for entry in list(os.scandir(self._folder)):
-            with open(entry.path, "rb") as file:
-                file.seek(self._read.get(entry.name, 0))
+        for path in list(self._folder.iterdir()):
+            with path.open("rb") as file:
+                file.seek(self._read.get(path.name, 0))
                 text = file.read()
             whole = text[: text.rfind(b"\n") + 1]
-            self._read[entry.name] = self._read.get(entry.name, 0) + len(whole)
+            self._read[path.name] = self._read.get(path.name, 0) + len(whole)
             found.update(whole.decode().split())
-            if not os.path.exists(f"/proc/{entry.name}"):
-                os.unlink(entry.path)
-                del self._read[entry.name]
+            if not Path(f"/proc/{path.name}").exists():
+                path.unlink()
+                del self._read[path.name]
         return found
 
 

@@ -1,0 +1,99 @@
+"""What a run of many tests shows: how far it is and in which folder, each failure at once, and where the time went."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+_EVERY = 0.02
+"""The part of all tests after which the next line is due."""
+_MOST = 10
+"""The most expensive tests that the table names."""
+_PART = 0.005
+"""The part of the processor time below which a folder is not named."""
+
+
+class Progress:
+    """A plugin of pytest, in the process that reports: lines of progress in place of dots, and a table at the end."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._began = time.monotonic()
+        self._all = 0
+        self._shown = 0.0
+        self._counts: Counter[str] = Counter()
+        self._seconds: Counter[str] = Counter()
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._all = len(session.items)
+
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        self._all = len(ids)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        """No letter for what needs no look."""
+        if report.when == "call" and report.passed and not hasattr(report, "wasxfail"):
+            return "passed", "", ""
+        return ("skipped", "", "") if report.skipped and not hasattr(report, "wasxfail") else None
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._seconds[report.nodeid] += report.own + report.shared
+        if report.failed:
+            self._counts["failed"] += 1
+            self._say(f"FAILED {report.nodeid}", red=True)
+        if report.when != "teardown":
+            return
+        self._counts["done"] += 1
+        part = self._counts["done"] / max(self._all, 1)
+        if part >= self._shown + _EVERY or self._counts["done"] == self._all:
+            self._shown = part
+            failed = f", {self._counts['failed']} failed" if self._counts["failed"] else ""
+            spent = time.monotonic() - self._began
+            self._say(
+                f"{part:4.0%} {spent // 60:3.0f} min {spent % 60:02.0f} s  {self._counts['done']:>6,} of "
+                f"{self._all:,} tests{failed}  {Path(report.nodeid.partition('::')[0]).parent}"
+            )
+
+    def _say(self, line: str, *, red: bool = False) -> None:
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        terminal.ensure_newline()
+        terminal.write_line(line, red=red)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self._counts["done"] < 100:
+            return
+        terminalreporter.section("where the processor time went")
+        for line in self._table():
+            terminalreporter.write_line(line)
+
+    def _table(self) -> Iterator[str]:
+        total = sum(self._seconds.values()) or 1.0
+        folders: Counter[str] = Counter()
+        tests: Counter[str] = Counter()
+        for test, seconds in self._seconds.items():
+            name = _folder(test)
+            folders[name] += seconds  # type: ignore[assignment]
+            tests[name] += 1
+        yield f"{'seconds':>8} {'':>5} {'tests':>6}  folder"
+        named = [(name, seconds) for name, seconds in folders.most_common() if seconds >= _PART * total]
+        for name, seconds in named:
+            yield f"{seconds:8.1f} {seconds / total:5.0%} {tests[name]:6,}  {name}"
+        rest = folders.keys() - dict(named).keys()
+        if rest:
+            seconds = sum(folders[name] for name in rest)
+            yield f"{seconds:8.1f} {seconds / total:5.0%} {sum(tests[name] for name in rest):6,}  {len(rest)} others"
+        spent = time.monotonic() - self._began
+        yield f"{total:8.1f}  100% {len(self._seconds):6,}  all, in {spent // 60:.0f} min {spent % 60:02.0f} s"
+        yield ""
+        for test, seconds in self._seconds.most_common(_MOST):
+            yield f"{seconds:8.1f}  {test}"
+
+
+def _folder(test: str) -> str:
+    """The test's folder, at most three deep."""
+    return "/".join(Path(test.partition("::")[0]).parent.parts[:3])

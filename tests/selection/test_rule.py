@@ -1,0 +1,56 @@
+"""What `make test` runs follows from what tests cost and tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.selection.rule import CHEAP, TELLING, Cost, Measured, Record, is_telling, read_measured, weighed
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def record(test: str, own: float, *lines: str, shared: float = 0.0) -> Record:
+    return Record(test=test, own=own, shared=shared, lines=frozenset(lines))
+
+
+@pytest.mark.parametrize(
+    ("cost", "runs"),
+    [
+        (None, True),
+        (Cost(CHEAP, 0), True),
+        (Cost(10.0, 0), False),
+        (Cost(10.0, int(10 * TELLING)), True),
+        (Cost(10.0, int(10 * TELLING) - 1), False),
+    ],
+)
+def test_a_test_runs_if_it_is_cheap_or_tells_enough_for_its_cost(cost: Cost | None, *, runs: bool) -> None:
+    assert is_telling(cost) is runs
+
+
+def test_a_test_tells_what_neither_cheap_nor_better_ones_reach() -> None:
+    measured = weighed(
+        [
+            record("a.py::slow", 10.0, "one", "two", "three", "four"),
+            record("a.py::better", 2.0, "two", "three"),
+            record("b.py::cheap", 0.1, "three"),
+            record("b.py::repeats", 3.0, "one", "three"),
+        ]
+    )
+    # `better` and `repeats` tell half and a third of a line a second, `slow` 0.3 before them, and 0.1 after.
+    assert measured == Measured(
+        files={"a.py": 12.0, "b.py": 3.1},
+        tests={"a.py::better": Cost(2.0, 1), "a.py::slow": Cost(10.0, 1), "b.py::repeats": Cost(3.0, 1)},
+    )
+
+
+def test_the_fixtures_of_a_file_are_paid_by_all_its_tests() -> None:
+    measured = weighed([record("a.py::first", 0.1, shared=3.0), record("a.py::second", 0.1, shared=0.0)])
+    assert measured.tests == {"a.py::first": Cost(1.6, 0), "a.py::second": Cost(1.6, 0)}
+
+
+def test_what_was_measured_names_files_that_are_there() -> None:
+    """Others are what a rename left behind; `make costs` measures again."""
+    measured = read_measured()
+    named = {*measured.files, *(test.partition("::")[0] for test in measured.tests)}
+    assert not sorted(name for name in named if not (ROOT / name).exists())
