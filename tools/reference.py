@@ -1,12 +1,13 @@
 """Keep what docs/ says of commands, flags and settings in step with the code.
 
 A page marks the places: `<!-- generated: keys -->` to `<!-- end -->`. `python tools/reference.py` writes them again,
-`--check` only reports which are out of date. Words after `generated:`: `commands`, `flags of DOMAIN`, `keys`,
+`--check` only reports which are out of date. Words after `generated:`: `commands`, `domains`, `flags of DOMAIN`, `keys`,
 `reloadable flags`, `powers`, `rules PLACE`, `rules of DOMAIN`, `rules of DOMAIN PLACE`, `settings NAME`.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -49,6 +50,8 @@ def _part(words: list[str]) -> str:
     match words:
         case ["commands"]:
             return commandpages.reference()
+        case ["domains"]:
+            return _table(("Folder", "Kinds", "Work"), _domains())
         case ["reloadable", "flags"]:
             rows = ((f"`--{flag.name}`", flag.help) for flag in PROGRAM_FLAGS if flag.reloadable)
             return _table(("Flag taken over while running", "Meaning"), rows)
@@ -70,6 +73,23 @@ def _part(words: list[str]) -> str:
             return _table(("Setting", "Default", "Meaning"), _settings(_SETTINGS[name]))
         case _:
             raise KeyError(f"<!-- generated: {' '.join(words)} -->")
+
+
+def _domains() -> Iterator[tuple[str, ...]]:
+    for domain in all_domains():
+        kinds = ", ".join(resource.kind for resource in domain.kinds())
+        yield f"`{domain.name}`", kinds or "none", _work(domain)
+
+
+def _work(domain: Domain) -> str:
+    """The first line of the package's docstring behind its colon. Raises ValueError where there is none."""
+    first = (inspect.getdoc(inspect.getmodule(type(domain))) or "").partition("\n")[0]
+    if not (work := first.partition(": ")[2]):
+        raise ValueError(
+            f"the docstring of hortus.domains.{domain.name} begins with {first!r}; "
+            f"write `{domain.name.capitalize()}: ` and what it does, in one line"
+        )
+    return work.removesuffix(".")
 
 
 def _domain(name: str) -> Domain:

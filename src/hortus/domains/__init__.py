@@ -198,7 +198,10 @@ class DemoFleet(NamedTuple):
 
 
 class Domain:
-    """A descriptor. Every part is optional; the defaults contribute nothing."""
+    """A descriptor. Every part is optional; the defaults contribute nothing.
+
+    The docstring of the domain's package is its description, as `Name: its work.`: docs/architecture.md shows it.
+    """
 
     def __init__(self, package: str) -> None:
         """`package` is the `__name__` of the domain's package."""

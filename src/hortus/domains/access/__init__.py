@@ -1,4 +1,4 @@
-"""Scoped access: a ClusterAccess becomes a Secret with a kubeconfig that may do what was asked for and no more."""
+"""Access: a ClusterAccess becomes a Secret with a kubeconfig that may do what was asked for and no more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents: the monitoring agent on every node of every cluster."""
+"""Agents: puts the monitoring agent on every node of every cluster."""
 
 from __future__ import annotations
 

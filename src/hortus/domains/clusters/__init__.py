@@ -1,4 +1,4 @@
-"""Clusters: a Runtime becomes a running, connected, guarded Gardener shoot, and is updated, suspended and removed."""
+"""Clusters: a Runtime becomes a Gardener Shoot that is connected, equipped, changed, suspended and removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cluster credentials: GardenerClusters become Secrets with kubeconfigs that work and rotate by themselves."""
+"""Credentials: GardenerClusters become Secrets with kubeconfigs that work and rotate by themselves."""
 
 from __future__ import annotations
 

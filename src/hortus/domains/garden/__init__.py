@@ -1,4 +1,4 @@
-"""Garden: extensions of Gardener, which run on a seed, and what surrounds them."""
+"""Garden: extensions of Gardener on a seed, gardenlets by resource, and control planes that move to another seed."""
 
 from __future__ import annotations
 

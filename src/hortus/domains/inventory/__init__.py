@@ -1,4 +1,4 @@
-"""Inventory: one ClusterProfile for each cluster of the fleet."""
+"""Inventory: one ClusterProfile for each cluster that a source names, with labels, conditions and access."""
 
 from __future__ import annotations
 

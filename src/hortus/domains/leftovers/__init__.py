@@ -1,4 +1,4 @@
-"""Leftovers: a ledger of what was released without being seen to be gone."""
+"""Leftovers: records what was released without being seen to be gone, and settles it when it is gone."""
 
 from __future__ import annotations
 

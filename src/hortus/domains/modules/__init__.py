@@ -1,4 +1,4 @@
-"""Modules: the modules of each cluster, by Kyma's modular architecture."""
+"""Modules: installs, upgrades and removes the modules of each cluster, by Kyma's modular architecture."""
 
 from __future__ import annotations
 
