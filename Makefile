@@ -84,11 +84,12 @@ format: $(DEV_STAMP)  ## Format the sources
 lock: $(DEV_STAMP)  ## Resolve pyproject.toml again into locks/
 	@$(BIN)/python tools/lock.py
 
-reference: $(DEV_STAMP)  ## Write the generated parts of docs/ again
+reference: $(DEV_STAMP)  ## Write the generated parts of docs/ again, and its picture from a run
 	@$(BIN)/python tools/reference.py
 	@$(BIN)/python tools/chart.py
 	@$(BIN)/python tools/manifests.py
 	@-$(BIN)/python tools/imports.py update
+	@$(BIN)/python tools/picture.py
 
 manifests: $(DEV_STAMP)  ## Write the operator of agents by itself: chart, manifests, OLM bundle
 	@$(BIN)/python tools/manifests.py
