@@ -1,4 +1,4 @@
-# The controllers of Hortus: small, not root, and content with a read-only root file system (/tmp is all it writes to).
+# Hortus' controllers and dashboard: small, not root, and content with a read-only root file system (/tmp is all it writes to).
 #   docker build -t hortus .
 # The official image for all its platforms, by digest. Renew both: docker buildx imagetools inspect python:3.12-slim-bookworm
 ARG BASE=python:3.12.14-slim-bookworm@sha256:782412e85d0f0984994c290652577d4018aff08145c85b262bb63dc0c7522254
