@@ -1,9 +1,9 @@
 """Draws docs/pictures/tour.svg: a terminal in which Hortus is started and its first cluster is shown.
 
 `python tools/picture.py` starts a fleet in a folder of its own, types `STEPS` at a pseudo-terminal, so that the
-commands print their colours, and draws what they print. Where the picture that is there differs in its numbers, blanks and
-the order of its lines alone, it stays: times and addresses are others in each run, and processes become ready in any
-order. tests/docs compares the picture with the commands of today.
+commands print their colours, and draws what they print. Where the picture that is there differs in its numbers, blanks
+and the order of its lines alone, it stays: times and addresses are others in each run, and processes become ready in
+any order. tests/docs compares the picture with the commands of today.
 """
 
 from __future__ import annotations

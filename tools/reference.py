@@ -1,8 +1,8 @@
 """Keep what docs/ says of commands, flags and settings in step with the code.
 
 A page marks the places: `<!-- generated: keys -->` to `<!-- end -->`. `python tools/reference.py` writes them again,
-`--check` only reports which are out of date. Words after `generated:`: `commands`, `domains`, `flags of DOMAIN`, `keys`,
-`reloadable flags`, `powers`, `rules PLACE`, `rules of DOMAIN`, `rules of DOMAIN PLACE`, `settings NAME`.
+`--check` only reports which are out of date. Words after `generated:`: `commands`, `domains`, `flags of DOMAIN`,
+`keys`, `reloadable flags`, `powers`, `rules PLACE`, `rules of DOMAIN`, `rules of DOMAIN PLACE`, `settings NAME`.
 """
 
 from __future__ import annotations

@@ -11,16 +11,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import orjson
 import pytest
 from tests.docs.consoles import ROOT, agree, run, steps, transcript
 from tests.scenarios.running import environment, up
 
 from hortus.cli.shell import app
+from hortus.domains import all_domains
 from hortus.domains.clusters import types as clusters
 from hortus.domains.clusters.settings import FLAGS as RUNTIME_FLAGS
 from hortus.domains.credentials.settings import FLAGS
 from hortus.domains.credentials.types import MESSAGES, Annotation, Label, Reason
 
+README = ROOT / "README.md"
+STATE = Path(".local/state/hortus")
+"""The state directory of `hortus up`, in the home of the fleet."""
+PRINTED = "up.txt"
+"""The output of `hortus up`, in the home of the fleet."""
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.md")])
 DECISIONS = sorted(ROOT.glob("docs/adr/[0-9]*.md"))
 IN_A_FLEET = (
@@ -55,9 +62,41 @@ needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kube
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A home in which `hortus up` runs and its demo objects are ready."""
     home = tmp_path_factory.mktemp("home")
-    with up(home / ".local" / "state" / "hortus") as running:
-        running.expect("ready: runtimes 5/5, kymas 5/5, clusteraccesses 1/1, clusterstacks 1/1")
+    with up(home / STATE) as running:
+        printed = running.expect("ready: runtimes 5/5, kymas 5/5, clusteraccesses 1/1, clusterstacks 1/1")
+        (home / PRINTED).write_text(printed)
         yield home
+
+
+def test_the_readme_shows_what_make_up_prints(fleet: Path) -> None:
+    (block,) = re.findall(r"^```text\n(creating \.venv\n.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
+    begin = block.index("✓ ")
+    made = re.findall(r'echo "(creating|installing [\w ]+ into) \$\(VENV\)"', (ROOT / "Makefile").read_text())
+    for line in block[:begin].splitlines():
+        assert line.removesuffix(" .venv") in made, f"`make up` does not print {line!r}"
+    _assert_begun(block[begin:], fleet)
+
+
+def _assert_begun(shown: str, fleet: Path) -> None:
+    """The lines are those of `hortus up`: each process, by its mark, and the line when all are up.
+
+    Their order is that in which the processes became ready, which differs from run to run.
+    """
+    printed = (fleet / PRINTED).read_text().splitlines()
+    for line in shown.splitlines():
+        assert line in ("", "...") or any(agree(line, one) for one in printed), f"`hortus up` does not print {line!r}"
+    left_out = [
+        line
+        for line in printed
+        if line.startswith(("✓", "Hortus is up")) and not any(agree(one, line) for one in shown.splitlines())
+    ]
+    assert [line for line in left_out if not line.startswith("✓ demo ")] == [], "`hortus up` prints more"
+
+
+def test_the_architecture_page_draws_the_processes_of_hortus_up(fleet: Path) -> None:
+    drawing = (ROOT / "docs" / "architecture.md").read_text().split("```")[1]
+    running = orjson.loads((fleet / STATE / "run.json").read_bytes())["processes"]
+    assert set(re.findall(r"┌─+ (\w+) ─+┐", drawing)) == set(running)
 
 
 @needs_kubectl
@@ -65,7 +104,7 @@ def test_the_picture_shows_what_its_commands_print(fleet: Path) -> None:
     shown = transcript((ROOT / "docs" / "pictures" / "tour.svg").read_text())
     begun, *others = shown
     assert begun.command == "hortus up -d"
-    assert agree("...\nHortus is up after 1 s at https://127.0.0.1:1", begun.output)
+    _assert_begun(begun.output, fleet)
     for step, output in zip(others, run(others, fleet, environment()), strict=True):
         assert agree(step.output, output), f"$ {step.command}\nshown:\n{step.output}\nprinted:\n{output}"
 
@@ -107,6 +146,29 @@ def test_links_lead_somewhere(page: Path) -> None:
 def _anchors(page: Path) -> set[str]:
     heads = re.findall(r"^#+ (.+)$", _FENCED.sub("", page.read_text()), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head).strip().lower().replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("name", [domain.name for domain in all_domains()])
+def test_the_readme_names_each_domain_once_among_what_there_is(name: str) -> None:
+    head = README.read_text().partition("\n## ")[0]
+    links = re.findall(rf"\[{name}\]\(docs/[^)]+\)", head)
+    assert len(links) == 1, (
+        f"the head of README.md, before its first heading, links the domain {name} {len(links)} times; "
+        f"say there once what it does, with a link to its page: [{name}](docs/{name}.md)"
+    )
+
+
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md"])
+def test_no_limit_says_that_a_domain_is_not_there(name: str) -> None:
+    there = "|".join(domain.name for domain in all_domains())
+    absent = re.compile(rf"\b(not there|not yet|are missing|will come)\b.*|\bno (\w+, )*({there})\b", re.DOTALL)
+    limits = re.split(r"^#+ (?:Known limits|Limits)$", (ROOT / name).read_text(), flags=re.MULTILINE)[1]
+    wrong = [
+        one
+        for one in re.split(r"^- |(?<=[.:]) ", limits.partition("\n#")[0], flags=re.MULTILINE)
+        if absent.search(one) and re.search(rf"\b({there})\b", one, re.IGNORECASE)
+    ]
+    assert wrong == [], f"{name} says that a domain is not there, and it is"
 
 
 def test_every_decision_can_be_found_from_the_index() -> None:
