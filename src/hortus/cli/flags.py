@@ -38,7 +38,11 @@ SHARED_FLAGS: Final[tuple[Flag, ...]] = (
         20_000,
         "The most connections to all clusters together; at most as many as the process may open files.",
     ),
-    Flag("allow-local-clusters", "bool", False, "Reach clusters on this machine itself, as those of hortus up."),
+    Flag(
+        "allow-local-clusters", "bool", False,
+        "Reach clusters on this machine itself, as those of hortus up, and at link-local addresses, those of metadata "
+        "services included.",
+    ),  # fmt: skip
     Flag(
         "allow-plain-http",
         "bool",

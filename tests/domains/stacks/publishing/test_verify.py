@@ -136,14 +136,14 @@ def test_an_addon_archive_that_leaves_its_folder_is_refused(folder: StackFolder)
     assert found.problems == (f"{ADDON}: entry '../outside': climbs out of its folder with '..'",)
 
 
-def test_charts_with_fetched_dependencies_are_reported_as_not_rendered(folder: StackFolder) -> None:
+def test_charts_whose_dependencies_are_missing_are_reported_as_not_rendered(folder: StackFolder) -> None:
     folder.stage()
     dependency = "dependencies: [{name: cilium, version: 1.18.9, repository: 'https://helm.cilium.io'}]\n"
     folder.write("cluster-addon/cni/Chart.yaml", f"apiVersion: v2\nname: cni\nversion: v1\n{dependency}")
     found = verify(NAME, _files(folder))
     assert found.problems == ()
     assert found.remarks == (
-        f"{ADDON}/cni: not rendered: its dependencies are fetched when it is applied: cilium 1.18.9",
+        f"{ADDON}/cni: not rendered: its dependencies are not in charts/, and nothing fetches them: cilium 1.18.9",
     )
 
 

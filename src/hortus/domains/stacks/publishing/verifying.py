@@ -1,7 +1,7 @@
 """Checks a release, from a folder or a registry, before a cluster depends on it. Pure, but for rendering its charts.
 
 Each check yields one line for each problem, with the file, the value and the fix. Nothing is applied and no network is
-used, so that a chart with dependencies that are fetched when it is applied is not rendered but reported.
+used, so that a chart whose dependencies are not in charts/ is not rendered but reported.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class _Check:
         try:
             if missing := chart.missing():
                 names = ", ".join(sorted(f"{one.name} {one.version}" for one in missing))
-                self.remarks.append(f"{place}: not rendered: its dependencies are fetched when it is applied: {names}")
+                self.remarks.append(f"{place}: not rendered: its dependencies are not in charts/, and nothing fetches them: {names}")
                 return None
             return render_chart(
                 load_files(chart.files),
