@@ -39,10 +39,12 @@ SHARED_FLAGS: Final[tuple[Flag, ...]] = (
         "The most connections to all clusters together; at most as many as the process may open files.",
     ),
     Flag(
-        "allow-local-clusters", "bool", False,
+        "allow-local-clusters",
+        "bool",
+        False,
         "Reach clusters on this machine itself, as those of hortus up, and at link-local addresses, those of metadata "
         "services included.",
-    ),  # fmt: skip
+    ),
     Flag(
         "allow-plain-http",
         "bool",

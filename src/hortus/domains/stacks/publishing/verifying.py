@@ -179,7 +179,9 @@ class _Check:
         try:
             if missing := chart.missing():
                 names = ", ".join(sorted(f"{one.name} {one.version}" for one in missing))
-                self.remarks.append(f"{place}: not rendered: its dependencies are not in charts/, and nothing fetches them: {names}")
+                self.remarks.append(
+                    f"{place}: not rendered: its dependencies are not in charts/, and nothing fetches them: {names}"
+                )
                 return None
             return render_chart(
                 load_files(chart.files),
