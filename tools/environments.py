@@ -102,7 +102,7 @@ def _tested(title: str, python: Path) -> bool:
 
 
 def _weighed(files: list[str]) -> bool:
-    """Runs `files`, or all tests, and writes tests/selection/measured.json. A test that fails is weighed like others."""
+    """Runs `files`, or all tests, and writes tests/selection/measured.json. Tests that fail are weighed like others."""
     python = _prepared("3.12", dict(pythons())["3.12"])
     subprocess.run([python, "-m", "tests.selection", "enable"], cwd=ROOT, check=True)
     if not files:

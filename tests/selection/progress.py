@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -34,12 +34,11 @@ class Progress:
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
         self._all = len(ids)
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """No letter for what needs no look."""
-        if report.when == "call" and report.passed and not hasattr(report, "wasxfail"):
-            return "passed", "", ""
-        return ("skipped", "", "") if report.skipped and not hasattr(report, "wasxfail") else None
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_teststatus(self) -> Generator[None, tuple[str, object, object], tuple[str, str, str]]:
+        """Returns no letter for any test: the lines of progress say it."""
+        category, _, _ = yield
+        return category, "", ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._seconds[report.nodeid] += report.own + report.shared
