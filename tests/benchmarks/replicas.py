@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 import uvloop
-from tests.benchmarks.credentials import NAMESPACE, cluster, emptied, server
+from tests.benchmarks.credentials import NAMESPACE, cluster, emptied, make_namespace, server
 from tests.benchmarks.fleet import cpu_seconds
 from tests.benchmarks.trivial.contest import STATUS
 
@@ -79,6 +79,7 @@ async def _work(kubeconfig: Path, count: int) -> float:
 def with_replicas(replicas: int, *, count: int, cost: float) -> dict[str, float]:
     """`count` objects that cost `cost` ms each, by so many replicas."""
     with tempfile.TemporaryDirectory(dir=_ROOT, prefix=".bench-") as folder, server(Path(folder)) as (kubeconfig, pid):
+        uvloop.run(make_namespace(kubeconfig))
         running = [_start(kubeconfig, cost) for _ in range(replicas)]
         serving = cpu_seconds(pid)
         wall = uvloop.run(_work(kubeconfig, count))
