@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.docs.consoles import ROOT
@@ -24,11 +23,12 @@ OTHERS = (
     "docs/stacks/scale.md",
 )
 """Other pages whose figures the benchmarks print."""
-NOTE = re.compile(r"^Figures: \[?(?:measured at|written with)(?:\]\(\S*performance\.md#commits-of-figures\))? [0-9a-f]{8}\b")
+NOTE = re.compile(
+    r"^Figures: \[?(?:measured at|written with)(?:\]\(\S*performance\.md#commits-of-figures\))? [0-9a-f]{8}\b"
+)
 _TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
 _RULE = re.compile(r"^\|[-:| ]+\|$")
 _VALUE = re.compile(r"\d")
-_COMMIT = re.compile(r"\b(?:measured at|written with)(?:\]\([^)]*\))? (\w+)|Figures: \W*(\w+)")
 
 
 def tables(text: str) -> Iterator[tuple[str, str]]:
