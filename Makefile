@@ -10,10 +10,10 @@ UP_FLAGS ?=
 # Files go to the workers whole, the most expensive first, in the order that tests/selection has made.
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --progress -m "not soak" $(TEST_FLAGS)
 
-.PHONY: help up down test test-all costs check bench oracles soak lowest pythons mutation format lock reference manifests clean
+.PHONY: help up down test test-all costs check bench oracles oracles-soak soak lowest pythons mutation format lock reference manifests clean
 
 help:  ## What each target does
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Hortus needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
@@ -64,6 +64,9 @@ bench: $(DEV_STAMP)  ## Run the benchmarks; table on the terminal, JSON in bench
 
 oracles: $(DEV_STAMP)  ## Build the programs that tests compare with; those in Go where there is Go
 	@$(BIN)/python -m tests.oracles
+
+oracles-soak: $(DEV_STAMP)  ## Build further ones, that only the long tests compare with
+	@$(BIN)/python -m tests.oracles --soak
 
 soak: $(DEV_STAMP)  ## Run the long tests
 	@$(BIN)/python -m pytest -m soak $(TEST_FLAGS) tests

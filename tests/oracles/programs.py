@@ -1,9 +1,12 @@
 """Small programs of ours that ask published libraries, so that tests can compare with them.
 
 `make oracles` builds them, once for each state of their sources, into the user's cache; tests use what is built there
-and say so where it is not. A program answers JSON lines on its standard streams. Go fetches the libraries by its own
-module proxy; the versions are pinned in the program's go.mod. A file `package` names a published program that is built
-as it is. A program in Python has an environment of its own, with the libraries that its requirements.txt pins.
+and say so where it is not. It has ten minutes on a new machine with two cores. A program that only tests marked `soak`
+use stands in `SOAK`, and `make oracles-soak` builds it.
+
+A program answers JSON lines on its standard streams. Go fetches the libraries by its own module proxy; the versions are
+pinned in the program's go.mod. A file `package` names a published program that is built as it is. A program in Python
+has an environment of its own, with the libraries that its requirements.txt pins.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import subprocess
 import sys
 import venv
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +27,13 @@ import orjson
 import pytest
 
 SOURCES = Path(__file__).parent
+_ROOT = SOURCES.parents[1]
+_ELSEWHERE = {"builtinkinds": _ROOT / "tools" / "builtin_kinds"}
+"""Programs of the project that tests run too."""
+_VETTED = {"greeter": _ROOT / "docs" / "examples" / "greeter" / "controller-runtime"}
+"""Programs that pages show: no test runs them, and `go vet` compiles and checks them."""
+SOAK = frozenset({"kustomizecontroller"})
+"""Programs that only tests marked `soak` use. May be empty: `make oracles-soak` reports it then, and succeeds."""
 _USUAL_PLACE = Path("/usr/local/go/bin/go")
 CONTROL_PLANE = "kubeapiserver"
 """The program that is several: see `find_assets`."""
@@ -60,8 +71,8 @@ def go_program(name: str) -> Iterator[GoProgram]:
 
 def python_program(name: str) -> Iterator[GoProgram]:
     """Run tests/oracles/<name>/read.py in its environment; for use in a fixture. Skips where that is not built."""
-    environment = _environment(name)
-    if not environment.exists():
+    environment = built_environment(name)
+    if environment is None:
         pytest.skip(f"oracle {name} is not built, so the comparison with its library is not made: run `make oracles`")
     program = GoProgram(environment / "bin" / "python", SOURCES / name / "read.py")
     yield program
@@ -71,17 +82,19 @@ def python_program(name: str) -> Iterator[GoProgram]:
 def build_environment(name: str) -> Path:
     """Install what tests/oracles/<name> pins, unless that was done. Raises CalledProcessError."""
     target = _environment(name)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with target.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not target.exists():
-            unfinished = target.with_suffix(".new")
+    with _once(target) as unfinished:
+        if unfinished is not None:
             venv.create(unfinished, with_pip=False, clear=True, symlinks=True)
             pins = SOURCES / name / "requirements.txt"
             command = [sys.executable, "-m", "pip", "--python", str(unfinished), "install", "-q"]
             subprocess.run([*command, "--require-hashes", "-r", str(pins)], check=True)
-            unfinished.replace(target)
     return target
+
+
+def built_environment(name: str) -> Path | None:
+    """The environment of a program in Python, None when `make oracles` has not made it."""
+    environment = _environment(name)
+    return environment if environment.exists() else None
 
 
 def built_program(name: str) -> Path | None:
@@ -94,27 +107,57 @@ def why_not(name: str) -> str:
     """The reason of a skipped test without its program."""
     if toolchain() is None:
         return "no Go toolchain here (`go` on PATH): the comparison with the Go libraries is not made"
-    return f"oracle {name} is not built, so the comparison with the Go libraries is not made: run `make oracles`"
+    target = "oracles-soak" if name in SOAK else "oracles"
+    return f"oracle {name} is not built, so the comparison with the Go libraries is not made: run `make {target}`"
 
 
 def build(name: str) -> Path:
     """Build tests/oracles/<name> unless that was done; several processes may ask. Raises CalledProcessError."""
+    binary = _binary(name)
+    with _once(binary) as unfinished:
+        if unfinished is not None:
+            folder = _folder(name)
+            flags = folder / "ldflags"
+            linking = [f"-ldflags={flags.read_text().strip()}"] if flags.exists() else []
+            named = folder / "package"
+            package = named.read_text().strip() if named.exists() else "."
+            _go(folder, "build", "-buildvcs=false", *linking, "-o", str(unfinished), package)
+    return binary
+
+
+def vet(name: str) -> Path:
+    """Vet a program that a page shows unless that was done; gives an empty file. Raises CalledProcessError."""
+    mark = _mark(name)
+    with _once(mark) as unfinished:
+        if unfinished is not None:
+            _go(_VETTED[name], "vet", ".")
+            unfinished.touch()
+    return mark
+
+
+def is_vetted(name: str) -> bool:
+    """Returns True if `make oracles` has vetted the program as its sources are now."""
+    return _mark(name).exists()
+
+
+@contextmanager
+def _once(target: Path) -> Iterator[Path | None]:
+    """Gives the path of a file that becomes `target`, None where that is there; other processes wait meanwhile."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if target.exists():
+            yield None
+            return
+        unfinished = target.with_suffix(".new")
+        yield unfinished
+        unfinished.replace(target)
+
+
+def _go(folder: Path, *words: str) -> None:
     found = toolchain()
     assert found is not None, "no Go toolchain"
-    binary = _binary(name)
-    binary.parent.mkdir(parents=True, exist_ok=True)
-    with binary.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not binary.exists():
-            unfinished = binary.with_suffix(".new")
-            flags = SOURCES / name / "ldflags"
-            linking = [f"-ldflags={flags.read_text().strip()}"] if flags.exists() else []
-            named = SOURCES / name / "package"
-            package = named.read_text().strip() if named.exists() else "."
-            command = [found, "build", "-buildvcs=false", *linking, "-o", str(unfinished), package]
-            subprocess.run(command, cwd=SOURCES / name, check=True)
-            unfinished.replace(binary)
-    return binary
+    subprocess.run([found, *words], cwd=folder, check=True)
 
 
 def find_assets() -> Path | None:
@@ -139,9 +182,15 @@ def _linked(binary: Path) -> Path:
     return folder
 
 
-def programs() -> list[str]:
-    """The names of all programs."""
-    return sorted(folder.parent.name for folder in SOURCES.glob("*/go.mod"))
+def programs(*, soak: bool) -> list[str]:
+    """The names of the programs in Go that only tests marked `soak` use, or of all others."""
+    found = {folder.parent.name for folder in SOURCES.glob("*/go.mod")} | _ELSEWHERE.keys()
+    return sorted(name for name in found if (name in SOAK) is soak)
+
+
+def vetted_programs() -> list[str]:
+    """The names of all programs that pages show."""
+    return sorted(_VETTED)
 
 
 def environments() -> list[str]:
@@ -159,8 +208,16 @@ def cache() -> Path:
     return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "hortus" / "oracles"
 
 
+def _folder(name: str) -> Path:
+    return _ELSEWHERE.get(name) or SOURCES / name
+
+
 def _binary(name: str) -> Path:
-    return cache() / f"{name}-{_digest(sorted((SOURCES / name).iterdir()))}"
+    return cache() / f"{name}-{_digest(sorted(_folder(name).iterdir()))}"
+
+
+def _mark(name: str) -> Path:
+    return cache() / f"{name}-vetted-{_digest(sorted(_VETTED[name].iterdir()))}"
 
 
 def _environment(name: str) -> Path:

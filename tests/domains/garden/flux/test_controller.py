@@ -28,6 +28,8 @@ from hortus.render.archive import Tree, pack_tgz
 from hortus.render.artifacts import digest_of
 from hortus.simulation.garden.seed.definitions import definition
 
+pytestmark = pytest.mark.soak
+
 PROGRAM = "kustomizecontroller"
 BUCKETS = Resource("source.toolkit.fluxcd.io", "v1", "buckets", "Bucket")
 """A kind that the program watches, and that the sample manifests do not define."""
