@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import orjson
 import pytest
-from tests.docs.consoles import ROOT, agree, run, steps, transcript
+from tests.docs.consoles import ROOT, Step, agree, run, steps, transcript
 from tests.scenarios.running import environment, up
 
 from hortus.cli.shell import app
@@ -50,6 +50,20 @@ IN_A_FLEET = (
     "docs/stacks/publishing.md",
 )
 """Pages whose commands are typed while `hortus up` runs in the reader's home."""
+IN_TURN = (
+    "docs/inventory.md",
+    "docs/top.md",
+    "docs/simulated-garden.md",
+    "docs/agents/fleet.md",
+    "docs/stacks/README.md",
+    "docs/rollouts.md",
+    "docs/garden/arm.md",
+)
+"""Pages that begin with an ephemeral `hortus up` and end with `hortus down`.
+
+Their commands are typed one page after the other into one fleet of three clusters, since a start costs more than most
+pages. The first pages list the whole fleet, the last ones leave further clusters there.
+"""
 ELSEWHERE = ("docs/adding-a-kind.md", "docs/own-operator.md")
 """Pages with a test file of their own. The commands of all others need nothing to begin with."""
 _LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)(#[^)\s]+)?\)")
@@ -112,24 +126,34 @@ def test_the_picture_shows_what_its_commands_print(fleet: Path) -> None:
 @needs_kubectl
 @pytest.mark.parametrize("name", IN_A_FLEET)
 def test_what_a_page_types_into_a_running_fleet_prints_what_it_shows(name: str, fleet: Path) -> None:
-    _assert_prints(ROOT / name, fleet)
+    _assert_prints(name, steps(ROOT / name), fleet)
 
 
-ALONE = sorted({str(page.relative_to(ROOT)) for page in PAGES if steps(page)} - {*IN_A_FLEET, *ELSEWHERE})
+@needs_kubectl
+@pytest.mark.timeout(900)
+def test_what_pages_type_in_turn_into_one_fleet_prints_what_they_show(tmp_path: Path) -> None:
+    with up(tmp_path / ".local" / "state" / "hortus", "--ephemeral", "--clusters", "3"):
+        for name in IN_TURN:
+            begun, *between, ended = steps(ROOT / name)
+            assert begun.command.startswith("hortus up -d --ephemeral"), name
+            assert ended.command == "hortus down", name
+            _assert_prints(name, between, tmp_path)
+
+
+ALONE = sorted({str(page.relative_to(ROOT)) for page in PAGES if steps(page)} - {*IN_A_FLEET, *IN_TURN, *ELSEWHERE})
 
 
 @needs_kubectl
 @pytest.mark.parametrize("name", ALONE)
 def test_what_a_page_types_prints_what_it_shows(name: str, tmp_path: Path) -> None:
-    _assert_prints(ROOT / name, tmp_path)
+    _assert_prints(name, steps(ROOT / name), tmp_path)
 
 
-def _assert_prints(page: Path, home: Path) -> None:
-    wanted = steps(page)
+def _assert_prints(name: str, wanted: list[Step], home: Path) -> None:
     printed = run(wanted, home, environment())
     assert len(printed) == len(wanted)
     for step, output in zip(wanted, printed, strict=True):
-        assert agree(step.output, output), f"{page.name}: $ {step.command}\nshown:\n{step.output}\nprinted:\n{output}"
+        assert agree(step.output, output), f"{name}: $ {step.command}\nshown:\n{step.output}\nprinted:\n{output}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
