@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.docs.named import known_tests
 
 ROOT = Path(__file__).parents[2]
 AGENTS = ROOT / "tests/domains/agents"
@@ -15,12 +15,6 @@ ROWS = [
     found for line in PAGE.splitlines() if (found := re.fullmatch(r"\| (.+?) \| (.+) \| (.+) \|", line)) is not None
 ]
 ROWS = [row for row in ROWS if row[1] != "item"]
-
-
-@cache
-def known_tests() -> frozenset[str]:
-    files = (file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))
-    return frozenset(re.findall(r"def (test_\w+)", "\n".join(files)))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row[1]))

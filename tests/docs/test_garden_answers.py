@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.docs.test_stack_answers import known_tests
+from tests.docs.named import known_tests
 
 ROOT = Path(__file__).parents[2]
 ROWS = [
@@ -29,4 +29,4 @@ def test_a_row_of_the_garden_names_tests_that_exist_or_what_is_open(row: re.Matc
     named = re.findall(r"`(test_\w+)`", row[4])
     assert named or row[3] == "open"
     for name in named:
-        assert name in known_tests().splitlines(), name
+        assert name in known_tests(), name

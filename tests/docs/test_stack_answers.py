@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.docs.named import known_tests
 
 ROOT = Path(__file__).parents[2]
 ROWS = [
@@ -28,13 +28,6 @@ WORDS: tuple[str, ...] = (
 )
 
 
-@cache
-def known_tests() -> str:
-    """The names of all tests."""
-    files = (file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))
-    return "\n".join(re.findall(r"def (test_\w+)", "\n".join(files)))
-
-
 def test_each_objection_and_each_defect_has_one_row() -> None:
     found = [row[1] for row in ROWS]
     assert [one for one in found if one in OWED] == OWED
@@ -48,7 +41,7 @@ def test_a_row_names_tests_that_exist_or_what_is_open(row: re.Match[str]) -> Non
     named = re.findall(r"`(test_\w+)`", row[4])
     assert named or row[3] != "settled"
     for name in named:
-        assert name in known_tests().splitlines(), name
+        assert name in known_tests(), name
 
 
 def test_every_word_that_the_glossary_owes_is_there() -> None:
