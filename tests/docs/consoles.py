@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 HOME = "/home/you"
 """The reader's home directory, as the pages write it."""
 
+PATIENCE = 580
+"""Seconds for all commands of a page, on a machine that has much else to do."""
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _MARK = "=====step====="
 _PRELUDE = """
@@ -72,7 +74,7 @@ def run(found: list[Step], home: Path, environment: Mapping[str, str]) -> list[s
         ["bash", "-c", script],
         stdout=subprocess.PIPE,
         text=True,
-        timeout=280,
+        timeout=PATIENCE,
         cwd=folder,
         env={**environment, "HOME": str(home), "PATH": path, "COLUMNS": "100"},
     )

@@ -34,19 +34,25 @@ def environment_with(folder: Path, *wanted: str) -> Path:
     packages = sysconfig.get_path("purelib", vars={"base": str(folder)})
     # A line of a .pth file is a place of modules; the .pth files there, of editable installations, are not read.
     (Path(packages) / "tools.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    install = [sys.executable, "-m", "pip", "--python", str(programs / "python"), "install", "--quiet", "--no-index"]
+    install(programs, *wanted)
+    return programs
+
+
+def install(programs: Path, *wanted: str) -> None:
+    """Install these wheels or projects; Python compiles what it imports, as that is far less than a wheel holds."""
+    command = [sys.executable, "-m", "pip", "--python", str(programs / "python"), "install", "--quiet", "--no-index"]
     subprocess.run(
-        [*install, "--no-deps", "--no-build-isolation", *wanted],
+        [*command, "--no-deps", "--no-build-isolation", "--no-compile", *wanted],
         check=True,
         timeout=250,
         env=environment(PYTHONPATH=""),
     )
-    return programs
 
 
-def prepare(project: Path, hortus: Path) -> None:
-    """Do what the project's Makefile does before its first target."""
-    programs = environment_with(project / ".venv", str(hortus), "-e", str(project))
+def prepare(project: Path, programs: Path) -> None:
+    """Do what the project's Makefile does before its first target, in an environment that has Hortus."""
+    (project / ".venv").symlink_to(programs.parent)
+    install(programs, "-e", str(project))
     (programs / "ruff").symlink_to(shutil.which("ruff", path=str(Path(sys.executable).parent)) or "ruff")
     (programs / "mypy").write_text(_MYPY.format(python=programs / "python"))
     (programs / "mypy").chmod(0o755)

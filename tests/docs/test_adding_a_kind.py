@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.docs.consoles import ROOT, agree, run, steps
+from tests.docs.consoles import PATIENCE, ROOT, agree, run, steps
 from tests.docs.diffs import applied
 from tests.scenarios.running import environment
 
@@ -101,6 +101,7 @@ def test_its_flag_and_command_are_served(tree: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+@pytest.mark.timeout(PATIENCE + 20)
 def test_it_is_part_of_hortus_up_and_of_the_command_line(tree: Path, tmp_path: Path) -> None:
     wanted = steps(PAGE)
     printed = run(wanted, tmp_path, environment(PYTHONPATH=str(tree / "src")))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.docs import projects
-from tests.docs.consoles import ROOT, agree, run, steps
+from tests.docs.consoles import PATIENCE, ROOT, agree, run, steps
 from tests.render.oracles import find_helm, require
 from tests.scenarios.running import environment
 
@@ -26,12 +26,27 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return projects.wheel(tmp_path_factory.mktemp("wheel"))
 
 
+@pytest.fixture(scope="module")
+def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of a virtual environment with the wheel."""
+    return projects.environment_with(tmp_path_factory.mktemp("installed") / ".venv", str(wheel))
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project that the page's first command makes."""
+    home = tmp_path_factory.mktemp("home")
+    run(steps(PAGE)[:1], home, environment())
+    return home / "work" / "greeter"
+
+
 @needs_kubectl
-def test_what_the_page_types_prints_what_it_shows(wheel: Path, tmp_path: Path) -> None:
+@pytest.mark.timeout(2 * PATIENCE)
+def test_what_the_page_types_prints_what_it_shows(programs: Path, tmp_path: Path) -> None:
     wanted = steps(PAGE)
     entered = next(number for number, step in enumerate(wanted) if step.command == "cd greeter")
     printed = run(wanted[:entered], tmp_path, environment())
-    projects.prepare(tmp_path / "work" / "greeter", wheel)
+    projects.prepare(tmp_path / "work" / "greeter", programs)
     printed += run(wanted[entered:], tmp_path, environment())
     for step, output in zip(wanted, printed, strict=True):
         log = tmp_path / "work" / "greeter" / "run.log"
@@ -39,9 +54,8 @@ def test_what_the_page_types_prints_what_it_shows(wheel: Path, tmp_path: Path) -
         assert agree(step.output, output), f"$ {step.command}\nshown:\n{step.output}\n{found}"
 
 
-def test_the_page_shows_what_is_in_the_project(tmp_path: Path) -> None:
-    run(steps(PAGE)[:1], tmp_path, environment())
-    sources = [path.read_text() for path in (tmp_path / "work" / "greeter").rglob("*.py")]
+def test_the_page_shows_what_is_in_the_project(project: Path) -> None:
+    sources = [path.read_text() for path in project.rglob("*.py")]
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
     sources.append((ROOT / "tests" / "testing" / "test_clusters.py").read_text())
     assert len(blocks) == 4
@@ -50,8 +64,7 @@ def test_the_page_shows_what_is_in_the_project(tmp_path: Path) -> None:
         assert any(all(piece in source for piece in pieces) for source in sources), block
 
 
-def test_the_wheel_makes_the_same_project(wheel: Path, tmp_path: Path) -> None:
-    programs = projects.environment_with(tmp_path / "venv", str(wheel))
+def test_the_wheel_makes_the_same_project(programs: Path, wheel: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [programs / "hortus", "new", "operator", "greeter"],
         cwd=tmp_path,
@@ -67,11 +80,9 @@ def test_the_wheel_makes_the_same_project(wheel: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.oracle
-@pytest.mark.timeout(1600)
-def test_helm_accepts_the_chart_and_renders_what_we_do(tmp_path: Path) -> None:
+def test_helm_accepts_the_chart_and_renders_what_we_do(project: Path) -> None:
     helm = require(find_helm(), "helm")
-    run(steps(PAGE)[:1], tmp_path, environment())
-    chart = tmp_path / "work" / "greeter" / "charts" / "greeter"
+    chart = project / "charts" / "greeter"
     linted = subprocess.run([helm, "lint", "--strict", str(chart)], capture_output=True, text=True, timeout=250)
     assert linted.returncode == 0, linted.stdout + linted.stderr
     words = [helm, "template", "greeter", str(chart), "--namespace", "operators"]
@@ -83,11 +94,10 @@ def test_helm_accepts_the_chart_and_renders_what_we_do(tmp_path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
-def test_a_project_installs_what_it_needs_by_itself(wheel: Path, tmp_path: Path) -> None:
+def test_a_project_installs_what_it_needs_by_itself(wheel: Path, project: Path, tmp_path: Path) -> None:
     """Exactly what an author types, with pip and the package index."""
-    run(steps(PAGE)[:1], tmp_path, environment())
-    project = tmp_path / "work" / "greeter"
-    shutil.copy(wheel, project / "wheels")
+    mine = shutil.copytree(project, tmp_path / "greeter")
+    shutil.copy(wheel, mine / "wheels")
     for target in ("test", "check"):
-        done = projects.make(project, target, timeout=280)
+        done = projects.make(mine, target, timeout=280)
         assert done.returncode == 0, done.stdout + done.stderr

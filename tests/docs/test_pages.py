@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import orjson
 import pytest
-from tests.docs.consoles import ROOT, Step, agree, run, steps, transcript
+from tests.docs.consoles import PATIENCE, ROOT, Step, agree, run, steps, transcript
 from tests.scenarios.running import environment, up
 
 from hortus.cli.shell import app
@@ -70,6 +70,7 @@ _LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)(#[^)\s]+)?\)")
 _FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+patient = pytest.mark.timeout(PATIENCE + 20)
 
 
 @pytest.fixture(scope="module")
@@ -124,13 +125,14 @@ def test_the_picture_shows_what_its_commands_print(fleet: Path) -> None:
 
 
 @needs_kubectl
+@patient
 @pytest.mark.parametrize("name", IN_A_FLEET)
 def test_what_a_page_types_into_a_running_fleet_prints_what_it_shows(name: str, fleet: Path) -> None:
     _assert_prints(name, steps(ROOT / name), fleet)
 
 
 @needs_kubectl
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(len(IN_TURN) * PATIENCE)
 def test_what_pages_type_in_turn_into_one_fleet_prints_what_they_show(tmp_path: Path) -> None:
     with up(tmp_path / ".local" / "state" / "hortus", "--ephemeral", "--clusters", "3"):
         for name in IN_TURN:
@@ -144,6 +146,7 @@ ALONE = sorted({str(page.relative_to(ROOT)) for page in PAGES if steps(page)} - 
 
 
 @needs_kubectl
+@patient
 @pytest.mark.parametrize("name", ALONE)
 def test_what_a_page_types_prints_what_it_shows(name: str, tmp_path: Path) -> None:
     _assert_prints(name, steps(ROOT / name), tmp_path)
