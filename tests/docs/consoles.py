@@ -7,6 +7,7 @@ below is the output, of which `...` leaves any lines out. Numbers may differ, an
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -70,14 +71,16 @@ def run(found: list[Step], home: Path, environment: Mapping[str, str]) -> list[s
     script = script.replace("--timeout 5s", "--timeout 20s")  # what a page shows to last is not there at once
     for port in set(_LOCAL.findall(script)):
         script = script.replace(f"127.0.0.1:{port}", f"127.0.0.1:{free_port()}")
-    done = subprocess.run(
-        ["bash", "-c", script],
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=PATIENCE,
-        cwd=folder,
-        env={**environment, "HOME": str(home), "PATH": path, "COLUMNS": "100"},
-    )
+    surroundings = {**environment, "HOME": str(home), "PATH": path, "COLUMNS": "100"}
+    try:
+        done = subprocess.run(
+            ["bash", "-c", script], stdout=subprocess.PIPE, text=True, timeout=PATIENCE, cwd=folder, env=surroundings
+        )
+    except subprocess.TimeoutExpired:
+        if any(step.command.startswith("hortus up") for step in found):
+            # The page did not come to its `hortus down`, and a fleet would run on for all later tests.
+            subprocess.run([shutil.which("hortus", path=path) or "hortus", "down"], check=False, env=surroundings)
+        raise
     return done.stdout.replace(str(home), HOME).split(f"{_MARK}\n")[:-1]
 
 
