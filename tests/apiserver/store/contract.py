@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Protocol
 
 import pytest
@@ -141,6 +141,8 @@ class WritesContract:
         with pytest.raises(Mismatch) as caught:
             await store.delete(pod("default/a"), expected=record.revision + 1)
         assert caught.value.current == record
+        with pytest.raises(Mismatch):
+            await store.delete(pod("default/a"), expected=0)
         await store.delete(pod("default/a"), expected=record.revision)
         for expected in (None, record.revision, 0):
             with pytest.raises(Mismatch) as caught:
@@ -148,6 +150,31 @@ class WritesContract:
             assert caught.value.current is None
         assert await store.get(pod("default/a")) is None
         assert await store.count(PODS) == 0
+
+    async def test_an_object_made_again_is_not_taken_for_the_deleted_one(self, opener: Opener) -> None:
+        store = await opener()
+        first = await put(store, "default/a")
+        await store.delete(first.key, expected=None)
+        again = await put(store, "default/a")
+        for attempt in (
+            put(store, "default/a", "late", expected=first.revision),
+            store.delete(first.key, expected=first.revision),
+        ):
+            with pytest.raises(Mismatch) as caught:
+                await attempt
+            assert caught.value.current == again
+        assert await store.get(first.key) == again
+
+    async def test_of_many_deletions_one_wins(self, opener: Opener) -> None:
+        store = await opener()
+        record = await put(store, "default/a")
+        results = await asyncio.gather(
+            *(store.delete(record.key, expected=expected) for expected in (record.revision, None) * 5),
+            return_exceptions=True,
+        )
+        assert [result for result in results if isinstance(result, int)] == [store.revision]
+        lost = [result for result in results if isinstance(result, Mismatch)]
+        assert [mismatch.current for mismatch in lost] == [None] * 9
 
     async def test_of_many_writers_with_the_same_expectation_one_wins(self, opener: Opener) -> None:
         store = await opener()
@@ -366,6 +393,32 @@ class WatchContract:
             assert change.replaced == last.get(change.name)
             last[change.name] = change.record
 
+    async def test_a_race_of_writers_and_deletions_is_watched_as_one_history(self, opener: Opener) -> None:
+        store = await opener()
+        start = store.revision
+
+        async def race(number: int) -> None:
+            key = pod(f"default/{number % 3}")
+            with suppress(Mismatch):
+                if number % 2:
+                    await store.delete(key, expected=None, final=body(f"final {number}"))
+                else:
+                    await store.put(key, body(str(number)), expected=None)
+
+        async with aclosing(store.watch(PODS, after=start)) as watch:
+            await asyncio.gather(*(race(number) for number in range(60)))
+            seen = await batch(watch)
+            while watch.seen < store.revision:
+                seen = [*seen, *await batch(watch)]
+        state: dict[str, StoredRecord | None] = {}
+        for change in seen:
+            assert change.replaced == state.get(change.name)
+            assert change.record is not None or (change.final or b"").startswith(body("").head)
+            state[change.name] = change.record
+        assert [*(await store.list(PODS)).records] == [state[name] for name in sorted(state) if state[name]]
+        async with aclosing(store.watch(PODS, after=start)) as replay:
+            assert await changes(replay, len(seen)) == seen
+
     async def test_cancelling_a_wait_loses_nothing(self, opener: Opener) -> None:
         store = await opener()
         async with aclosing(store.watch(PODS, after=store.revision)) as watch:
@@ -550,6 +603,100 @@ class DropContract:
         async with aclosing(store.watch("one/core/pods", after=dropped)) as watch:
             assert [change.name for change in await batch(watch)] == ["default/b"]
 
+    async def test_a_drop_with_a_guard_happens_only_while_the_guard_stands(self, opener: Opener) -> None:
+        store = await opener()
+        await put(store, "default/a", bucket="one/core/pods")
+        guard = await put(store, "one", bucket="root/hortus/clusters")
+        for expected in (0, guard.revision - 1, guard.revision + 1):
+            with pytest.raises(Mismatch) as caught:
+                await store.drop("one/", guard=guard.key, expected=expected)
+            assert (caught.value.key, caught.value.current) == (guard.key, guard)
+        with pytest.raises(Mismatch) as caught:
+            await store.drop("one/", guard=StoreKey(guard.bucket, "two"), expected=guard.revision)
+        assert caught.value.current is None
+        assert (await store.count("one/core/pods"), store.revision) == (1, guard.revision)
+        assert await store.drop("one/", guard=guard.key, expected=guard.revision) == 1
+        await put(store, "default/a", bucket="one/core/pods")
+        await store.delete(guard.key, expected=None)
+        assert await store.drop("one/", guard=guard.key, expected=0) == 1
 
-class StoreContract(WritesContract, ReadsContract, WatchContract, HistoryContract, DropContract):
+
+class ServingContract:
+    """The parts that the API server's own caches, health and full disks stand on."""
+
+    async def test_followers_see_each_change_before_its_writer_and_before_watches(self, opener: Opener) -> None:
+        store = await opener()
+        order: list[Commit | str | int] = []
+        await put(store, "default/before")
+        store.follow(lambda change: order.append(change), order.append)
+
+        async def write(work: Awaitable[StoredRecord | int]) -> None:
+            done = await work
+            order.append(done if isinstance(done, int) else done.revision)
+
+        async def read(watch: StoreWatch) -> None:
+            for change in await batch(watch):
+                assert change in order
+
+        async with aclosing(store.watch(PODS, after=store.revision)) as watch:
+            reading = asyncio.create_task(read(watch))
+            await write(put(store, "default/a", "1"))
+            await reading
+            await write(put(store, "default/a", "2"))
+            await write(put(store, "default/a", bucket=SECRETS))
+            await write(store.delete(pod("default/a"), expected=None, final=body("last words")))
+            heard = [change for change in order if isinstance(change, Commit)]
+            assert [change for change in order if not isinstance(change, Commit)] == [each.revision for each in heard]
+            assert order[1::2] == [change.revision for change in order[::2] if isinstance(change, Commit)]
+            assert await changes(watch, 2) == [heard[1], heard[3]]
+        await put(store, "default/a", bucket="one/core/pods")
+        await store.drop("one/")
+        assert order[-1] == "one/"
+
+    async def test_followers_hear_concurrent_writers_in_order_of_revision(self, opener: Opener) -> None:
+        store = await opener()
+        heard: list[int] = []
+        store.follow(lambda change: heard.append(change.revision), lambda prefix: None)
+        records = await asyncio.gather(*(put(store, f"default/{number % 7}") for number in range(50)))
+        assert heard == sorted(record.revision for record in records)
+
+    async def test_what_was_acknowledged_is_known_without_asking(self, opener: Opener) -> None:
+        store = await opener()
+        record = await put(store, "default/a")
+        assert await store.get(record.key, fresh=False) == record
+        assert [*(await store.list(PODS, fresh=False)).records] == [record]
+        assert await store.sync() == store.revision == record.revision
+        gone = await store.delete(record.key, expected=None)
+        assert await store.get(record.key, fresh=False) is None
+        assert not (await store.list(PODS, fresh=False)).records
+        assert await store.sync() == store.revision == gone
+
+    async def test_a_token_of_a_list_stands_for_its_content(self, opener: Opener) -> None:
+        store = await opener()
+        record = await put(store, "a/1")
+        await put(store, "b/1")
+        states = [(await store.list(PODS)).state]
+        await put(store, "a/1", bucket=SECRETS)
+        assert states == [(await store.list(PODS)).state]
+        assert (await store.list(PODS, prefix="a/")).state is states[0]
+        for options in ({"limit": 5}, {"after": "a/1"}):
+            assert (await store.list(PODS, **options)).state is None  # type: ignore[arg-type]
+        for change in (put(store, "a/2"), put(store, "a/1", "new"), store.delete(record.key, expected=None)):
+            await change
+            states.append((await store.list(PODS)).state)
+        assert (await store.list(PODS, revision=record.revision)).state is None
+        assert None not in states
+        assert len({id(state) for state in states}) == len(states)
+
+    async def test_a_healthy_store_passes_its_check_and_takes_the_last_writes_of_leaving_objects(
+        self, opener: Opener
+    ) -> None:
+        store = await opener()
+        await store.check()
+        record = await store.put(pod("default/a"), body("going")._replace(leaving=True), expected=0)
+        assert record.value == body("going").at(record.revision)
+        await store.check()
+
+
+class StoreContract(WritesContract, ReadsContract, WatchContract, HistoryContract, DropContract, ServingContract):
     """All of it."""
