@@ -190,6 +190,30 @@ class WritesContract:
         assert await store.get(pod("default/a")) == won[0]
         assert all(mismatch.current == won[0] for mismatch in lost)
 
+    async def test_a_refused_writer_can_read_the_state_that_refused_it(self, opener: Opener) -> None:
+        store = await opener()
+        await put(store, "default/deleted")
+
+        async def read() -> tuple[StoredRecord | None, StoredRecord | None, bool]:
+            with pytest.raises(Mismatch) as caught:
+                await put(store, "default/a", "late", expected=0)
+            current = caught.value.current
+            found = await store.get(pod("default/a"), fresh=False)
+            return current, found, current is not None and current.revision <= store.revision
+
+        async def find_nothing() -> StoredRecord | None:
+            with pytest.raises(Mismatch):
+                await store.delete(pod("default/deleted"), expected=None)
+            return await store.get(pod("default/deleted"), fresh=False)
+
+        record, _, seen, found = await asyncio.gather(
+            put(store, "default/a", expected=0),
+            store.delete(pod("default/deleted"), expected=None),
+            read(),
+            find_nothing(),
+        )
+        assert (seen, found) == ((record, record, True), None)
+
     async def test_concurrent_writes_are_all_kept_and_each_has_its_own_revision(self, opener: Opener) -> None:
         store = await opener()
         records = await asyncio.gather(*(put(store, f"default/{number}", expected=0) for number in range(50)))

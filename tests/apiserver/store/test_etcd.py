@@ -201,6 +201,51 @@ async def test_writes_of_one_server_are_read_by_the_other_at_once(
     assert await other.count(PODS) == 0
 
 
+async def test_a_write_is_answered_once_its_own_server_reads_it(
+    opener: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await opener()
+    assert isinstance(store, EtcdBackend)
+    _deliver_late(store, monkeypatch)
+    record = await put(store, "default/a")
+    assert await store.get(record.key, fresh=False) == record
+    gone = await store.delete(record.key, expected=None)
+    assert (await store.get(record.key, fresh=False), store.revision) == (None, gone)
+    await put(store, "default/a")
+    assert await store.drop("root/") == 1
+    assert await store.get(record.key, fresh=False) is None
+
+
+def _deliver_late(store: EtcdBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Holds back what the watch delivers while a write is under way, until its caller waits again."""
+    held: list[Any] = []
+    in_flight = False
+    apply, call = store._feed._apply, store._wire.call
+
+    def hold(events: Any) -> bool:
+        if not in_flight:
+            return apply(events)
+        held.extend(events)
+        return True
+
+    def release() -> None:
+        nonlocal in_flight
+        in_flight = False
+        apply(held)
+        held.clear()
+
+    async def write(path: str, body: dict[str, Any]) -> dict[str, Any]:
+        nonlocal in_flight
+        in_flight = in_flight or path == "/v3/kv/txn"
+        answer = await call(path, body)
+        if path == "/v3/kv/txn":
+            asyncio.get_running_loop().call_soon(release)
+        return answer
+
+    monkeypatch.setattr(store._feed, "_apply", hold)
+    monkeypatch.setattr(store._wire, "call", write)
+
+
 async def test_a_revision_from_another_server_can_be_watched_after_sync(two: tuple[EtcdBackend, EtcdBackend]) -> None:
     one, other = two
     record = await put(one, "default/a")
