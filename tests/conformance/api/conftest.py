@@ -1,4 +1,8 @@
-"""Scenarios that any Kubernetes API server must pass: the embedded one over each of its stores, and the original.
+"""Scenarios that any Kubernetes API server must pass: the embedded one, and the original.
+
+The embedded one runs over SQLite, as `hortus up` does: the contract of tests/apiserver/store holds the stores to one
+behaviour. `make soak` runs all scenarios over the other stores. Scenarios about history itself, what is listed, paged
+and watched of the past, run over each store always: they ask for `EVERY_STORE`.
 
 A scenario speaks HTTP only, keeps to a namespace of its own and names what it makes so that scenarios do not meet.
 
@@ -27,15 +31,20 @@ from hortus.testing.apiserver import TestServer, started_apiserver
 Server = TestServer | RealServer
 
 _NUMBERS = itertools.count()
+_HERE = Path(__file__).parent
 _LIMITS = Path(__file__).resolve().parents[3] / "docs" / "apiserver-limits.md"
 REAL = pytest.param("real", marks=pytest.mark.real_apiserver)
-VARIANTS = ["memory", "sqlite", *(["etcd"] if find_etcd() else []), *([REAL] if find_assets() else [])]
+_OTHERS = ["memory", *(["etcd"] if find_etcd() else [])]
+_ORIGINAL = [REAL] if find_assets() else []
+VARIANTS = ["sqlite", *(pytest.param(store, marks=pytest.mark.soak) for store in _OTHERS), *_ORIGINAL]
 """The variants that run here; test_variants.py reports the missing ones."""
+EVERY_STORE = pytest.mark.parametrize("server", ["sqlite", *_OTHERS, *_ORIGINAL], indirect=True, scope="module")
+"""The mark of modules that run over each store always."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     entries = _LIMITS.read_text()
-    for item in items:
+    for item in (item for item in items if item.path.parent == _HERE):
         for mark in (*item.iter_markers("differs"), *item.iter_markers("allows")):
             entry = mark.args[0]
             assert f"\n- {entry}" in entries, f"{item.nodeid}: docs/apiserver-limits.md has no entry {entry!r}"

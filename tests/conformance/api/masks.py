@@ -46,7 +46,8 @@ def masked(exchanges: list[Object]) -> list[Object]:
     for name, shown in _generated_names(exchanges):
         text = text.replace(name, shown)
     whole = orjson.loads(text)
-    return [_Mask(whole).applied(each) for each in whole]
+    mask = _Mask(whole)
+    return [mask.applied(each) for each in whole]
 
 
 def _generated_names(value: Any) -> set[tuple[str, str]]:

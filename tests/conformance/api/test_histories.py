@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 from tests.apiserver.wire import configmap, names
+from tests.conformance.api.conftest import EVERY_STORE
 from tests.conformance.api.transcripts import RecordedWire, Transcript
+
+pytestmark = EVERY_STORE
 
 _NAMES = "abcdef"
 _STEPS = 30

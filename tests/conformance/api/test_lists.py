@@ -7,7 +7,10 @@ import json
 
 import pytest
 from tests.apiserver.wire import configmap, names
+from tests.conformance.api.conftest import EVERY_STORE
 from tests.conformance.api.transcripts import RecordedWire
+
+pytestmark = EVERY_STORE
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 

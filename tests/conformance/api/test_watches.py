@@ -6,7 +6,10 @@ import asyncio
 
 import pytest
 from tests.apiserver.wire import configmap
+from tests.conformance.api.conftest import EVERY_STORE
 from tests.conformance.api.transcripts import RecordedWire
+
+pytestmark = EVERY_STORE
 
 
 async def _revision(wire: RecordedWire, configmaps: str) -> str:

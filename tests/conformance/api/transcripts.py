@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fnmatch
+import functools
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
@@ -158,7 +159,7 @@ def verify(module: str, scenario: str, transcript: Transcript, *, is_original: b
     if RECORDING and is_original:
         _record(module, scenario, seen)
         return
-    wanted = _read(module).get(scenario)
+    wanted = _said(module).get(scenario)
     assert wanted is not None, f"golden/{module}.jsonl has no {scenario}: record it from the real kube-apiserver"
     found = list(_differences(wanted, seen, ""))
     if not is_original:
@@ -201,6 +202,12 @@ def _named(value: Any) -> dict[str, Any]:
     return found if len(found) == len(value) else {}
 
 
+@functools.cache
+def _said(module: str) -> dict[str, list[Object]]:
+    """The transcripts of a module, read once for all its scenarios."""
+    return _read(module)
+
+
 def _read(module: str) -> dict[str, list[Object]]:
     path = GOLDEN / f"{module}.jsonl"
     found: dict[str, list[Object]] = {}
@@ -220,3 +227,4 @@ def _record(module: str, scenario: str, exchanges: list[Object]) -> None:
         lines += [{"scenario": name}, *known[name]]
     GOLDEN.mkdir(exist_ok=True)
     (GOLDEN / f"{module}.jsonl").write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    _said.cache_clear()
