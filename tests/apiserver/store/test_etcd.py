@@ -32,6 +32,7 @@ from tests.apiserver.store.model import StoreMachine
 from hortus.apiserver.store import (
     Backend,
     EtcdBackend,
+    HistoryLimits,
     Mismatch,
     RevisionCompacted,
     StoredRecord,
@@ -328,6 +329,34 @@ async def test_a_snapshot_begun_on_one_server_is_continued_on_another(etcd: str)
         await other.list(PODS, revision=page.revision)
     await one.close()
     await other.close()
+
+
+async def test_pages_of_a_time_that_the_index_has_forgotten_are_read_from_etcd(
+    opener: Opener, asked: list[tuple[str, dict[str, Any]]]
+) -> None:
+    store = await opener(history=HistoryLimits(changes=8))
+    for name in ("a/1", "a/2", "a/3", "a/4", "ab/1", "b/1"):
+        await put(store, name)
+    await put(store, "a/1", bucket=f"{PODS}-more")
+    whole = await store.list(PODS)
+    for number in range(20):
+        await put(store, "a/3", str(number))
+    await store.delete(pod("a/4"), expected=None)
+    assert store.compacted > whole.revision
+
+    async def page(prefix: str, after: str, limit: int) -> tuple[list[StoredRecord], int, int]:
+        asked.clear()
+        found = await store.list(PODS, prefix=prefix, after=after, limit=limit, revision=whole.revision)
+        assert [path for path, sent in asked if sent.get("revision") == whole.revision] == ["/v3/kv/range"]
+        return [*found.records], found.remaining, found.revision
+
+    one, two, three, four, other, last = whole.records
+    assert await page("", "", 0) == ([*whole.records], 0, whole.revision)
+    assert await page("a/", "", 2) == ([one, two], 2, whole.revision)
+    assert await page("a/", "a/2", 1) == ([three], 1, whole.revision)
+    assert await page("a/", "a/3", 5) == ([four], 0, whole.revision)
+    assert await page("", "a/4", 1) == ([other], 1, whole.revision)
+    assert await page("b", "a/2", 0) == ([last], 0, whole.revision)
 
 
 async def test_state_is_loaded_in_pages_and_is_all_there(etcd: str) -> None:
