@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from hortus.testing.apiserver import TestServer
 
 pytest_plugins = ["tests.selection.plugin"]
+
+# Also where the environment forbids to keep compiled modules: each worker, and each of the thousands of programs that
+# tests start, would compile the whole product again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # The time of an example says more about the machine and its load than about the code.
 settings.register_profile("any-machine", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
