@@ -11,13 +11,13 @@ from tests.domains.agents.fleet.world import ready as placed
 from tests.domains.agents.operating.test_certificates import cert_manager
 from tests.domains.agents.operating.test_take_over import left_by_the_operator_of_2_0
 from tests.domains.agents.operating.world import HOME, AgentsWorld, condition, is_reconciled
+from tests.production.rendering import objects
 from tests.production.test_permissions import POLICY, Record, Used, gone, granted, kubeconfig_of, seen
 from tests.simulation.garden import started_garden
 
 from hortus.apiserver import ApiServerSettings, AuditSettings
 from hortus.cli.flags import FLAGS
 from hortus.cli.install.applying import Installation
-from hortus.cli.install.chart import objects
 from hortus.cli.program import program
 from hortus.domains.agents import rbac
 from hortus.domains.agents.builders.etcd import BUNDLE, CLIENT, SOURCE_NAMESPACE

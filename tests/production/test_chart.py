@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.production.rendering import WITHOUT_CRDS, objects
 from tests.render.oracles import find_helm
 
 from hortus.cli.flags import FLAGS
-from hortus.cli.install.chart import chart_folder, objects, values_of
+from hortus.cli.install.chart import chart_folder, values_of
 from hortus.kube import yaml
 from hortus.kube.objects import Object
 from hortus.kube.selectors import LabelSelector
@@ -176,7 +177,7 @@ def by_kind(found: Sequence[Object], kind: str) -> Object:
 
 
 def test_the_pod_is_as_restricted_as_pods_can_be() -> None:
-    pod = by_kind(objects("hortus-system", {}), "Deployment")["spec"]["template"]["spec"]
+    pod = by_kind(objects("hortus-system", WITHOUT_CRDS), "Deployment")["spec"]["template"]["spec"]
     [container] = pod["containers"]
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -193,7 +194,7 @@ def test_the_configuration_of_the_chart_is_one_that_hortus_run_takes(tmp_path: P
 
     values = {"garden": {"projectName": "demo"}, "config": {"gardener-ratelimiter-qps": 50}}
     file = tmp_path / "config.yaml"
-    file.write_text(by_kind(objects("hortus-system", values), "ConfigMap")["data"]["config.yaml"])
+    file.write_text(by_kind(objects("hortus-system", {**values, **WITHOUT_CRDS}), "ConfigMap")["data"]["config.yaml"])
     loaded = FlagValues(FlagSet(FLAGS), [f"--config={file}"], {}).load()
     assert loaded["gardener-ratelimiter-qps"] == 50
     assert loaded["gardener-project-name"] == "demo"
@@ -352,15 +353,16 @@ def test_objects_of_agents_are_labelled_with_the_version_of_the_chart_or_the_one
 
 
 def _all_by_kind(values: dict[str, Any]) -> dict[str, list[Object]]:
+    """The objects but for the CRDs."""
     found: dict[str, list[Object]] = {}
-    for one in objects("hortus-system", values):
+    for one in objects("hortus-system", {**values, **WITHOUT_CRDS}):
         found.setdefault(one["kind"], []).append(one)
     return found
 
 
 def test_the_dashboard_has_no_permission_no_token_and_no_way_in_the_clear() -> None:
     values = {"dashboard": {"enabled": True, "publicUrl": "https://hortus.example.org"}}
-    found = objects("hortus-system", values)
+    found = objects("hortus-system", {**values, **WITHOUT_CRDS})
     ours = {one["kind"]: one for one in found if one["metadata"]["name"].endswith("-dashboard")}
     assert set(ours) == {"ServiceAccount", "Deployment", "Service"}
     pod = ours["Deployment"]["spec"]["template"]["spec"]
@@ -378,7 +380,7 @@ def test_the_dashboard_reads_the_metrics_of_the_pods_of_its_release() -> None:
         "networkPolicy": {"enabled": True},
         "prometheus": {"enabled": False},
     }
-    found = objects("hortus-system", values)
+    found = objects("hortus-system", {**values, **WITHOUT_CRDS})
     deployments = {one["metadata"]["name"]: one for one in found if one["kind"] == "Deployment"}
     arguments = deployments["hortus-dashboard"]["spec"]["template"]["spec"]["containers"][0]["args"]
     (place,) = [one.partition("=")[2] for one in arguments if one.startswith("--metrics-pods=")]

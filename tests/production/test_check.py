@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,13 +10,13 @@ from typing import Any, NamedTuple
 
 import orjson
 import pytest
+from tests.production.rendering import objects
 from tests.production.test_install import DEPLOYMENTS, NAMESPACES, held_lease
 from tests.production.test_permissions import kubeconfig_of
 from tests.scenarios.clusters import snapshot
-from tests.scenarios.running import hortus
+from tests.scenarios.running import typed
 
 from hortus.cli.install.applying import Installation
-from hortus.cli.install.chart import objects
 from hortus.cli.install.checks import Finding, check
 from hortus.cli.install.garden import account
 from hortus.domains.clusters.local import local_setup
@@ -181,10 +182,10 @@ async def test_a_garden_that_denies_names_the_command_that_allows(site: Site, tm
 
 
 async def test_the_command_prints_a_line_for_each_and_fails_when_one_does(site: Site) -> None:
-    done = hortus("--kubeconfig", str(site.server.kubeconfig), "check")
+    done = await asyncio.to_thread(typed, "--kubeconfig", str(site.server.kubeconfig), "check")
     assert done.returncode == 1
     assert done.stdout.startswith("ok       API server         Kubernetes v1.")
-    done = hortus("--kubeconfig", str(site.server.kubeconfig), "check", "-o", "json")
+    done = await asyncio.to_thread(typed, "--kubeconfig", str(site.server.kubeconfig), "check", "-o", "json")
     assert {finding["state"] for finding in orjson.loads(done.stdout)} == {"ok", "warning", "failed"}
 
 
@@ -198,19 +199,21 @@ async def test_the_accounts_kubeconfig_is_all_that_the_controllers_need_and_goes
         await garden.create(NAMESPACES, {"metadata": {"name": "garden-demo"}})
         before = await snapshot(garden)
         words = ("install", "--garden-account", "demo", "--write-kubeconfig", str(theirs), "--duration", "24h")
-        done = hortus("--garden-kubeconfig", str(admin), *words)
+        done = await asyncio.to_thread(typed, "--garden-kubeconfig", str(admin), *words)
         assert done.returncode == 0, done.stderr
         assert f"{theirs} written; its token expires at 20" in done.stdout
         assert theirs.stat().st_mode & 0o777 == 0o600
         await site.store(theirs.read_bytes())
         assert (await site.findings())["garden"].state == "ok"
-        done = hortus("--garden-kubeconfig", str(admin), "uninstall", "--garden-account", "demo", "-y")
+        done = await asyncio.to_thread(
+            typed, "--garden-kubeconfig", str(admin), "uninstall", "--garden-account", "demo", "-y"
+        )
         assert done.returncode == 0, done.stderr
         assert await snapshot(garden) == before
     assert (await site.findings())["garden"].state != "ok"
 
 
 def test_a_kubeconfig_is_written_for_an_account_only(tmp_path: Path) -> None:
-    done = hortus("install", "--write-kubeconfig", str(tmp_path / "x"))
+    done = typed("install", "--write-kubeconfig", str(tmp_path / "x"))
     assert done.returncode == 2
     assert "--write-kubeconfig needs --garden-account PROJECT" in done.stderr

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 from tests.cli.terminals import terminal
+from tests.production.rendering import WITHOUT_CRDS, objects
 from tests.production.test_permissions import gardener_cluster
-from tests.scenarios.running import hortus, kubectl
+from tests.scenarios.running import kubectl, typed
 from tests.waiting import until
 
 from hortus.cli.flags import FLAGS
 from hortus.cli.install import contents
 from hortus.cli.install.applying import Installation
-from hortus.cli.install.chart import objects
 from hortus.cli.install.removing import Removal, RemovalPlan
 from hortus.cli.program import ELECTION_NAME
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
@@ -49,7 +49,7 @@ SERVED = [
 
 
 def on(server: TestServer, *words: str) -> list[str]:
-    done = hortus("--kubeconfig", str(server.kubeconfig), *words)
+    done = typed("--kubeconfig", str(server.kubeconfig), *words)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -83,7 +83,7 @@ def test_it_installs_upgrades_and_leaves_what_is_the_clusters(server: TestServer
 
 def test_what_it_prints_can_be_applied_by_kubectl(server: TestServer, tmp_path: Path) -> None:
     file = tmp_path / "hortus.yaml"
-    printed = hortus("install", "--export", "-n", "default", "--set", "watchNamespace=default")
+    printed = typed("install", "--export", "-n", "default", "--set", "watchNamespace=default")
     file.write_text(printed.stdout)
     applied = kubectl(server.kubeconfig, "apply", "--server-side", "-f", str(file))
     assert applied.returncode == 0, applied.stderr
@@ -92,7 +92,7 @@ def test_what_it_prints_can_be_applied_by_kubectl(server: TestServer, tmp_path: 
 
 def test_a_kind_that_the_cluster_lacks_is_named_with_the_way_out(server: TestServer) -> None:
     words = ("install", "--no-wait", "--set", "prometheus.servicemonitor.enabled=true", "-n", "default")
-    done = hortus("--kubeconfig", str(server.kubeconfig), *words, "--set", "watchNamespace=default")
+    done = typed("--kubeconfig", str(server.kubeconfig), *words, "--set", "watchNamespace=default")
     assert done.returncode == 1
     assert "servicemonitor/hortus in default: the cluster has no kind ServiceMonitor" in done.stderr
     assert "or turn off the value that asks for it" in done.stderr
@@ -187,33 +187,33 @@ async def test_nothing_is_written_when_one_object_would_be_refused(fresh: Client
 
 async def test_a_change_of_mode_is_refused_while_pods_run(fresh: Client) -> None:
     said: list[str] = []
-    await installation(fresh, said).apply()
+    await installation(fresh, said, **WITHOUT_CRDS).apply()
     await fresh.patch(DEPLOYMENTS, "hortus", {"status": {"replicas": 2}}, "hortus-system", subresource="status")
     with pytest.raises(CommandError, match=r"scale deployment/hortus --replicas=0"):
-        await installation(fresh, said, config={"sharding": True}).apply()
+        await installation(fresh, said, config={"sharding": True}, **WITHOUT_CRDS).apply()
     await fresh.patch(DEPLOYMENTS, "hortus", {"status": {"replicas": 0}}, "hortus-system", subresource="status")
-    await installation(fresh, said, config={"sharding": True}).apply()
+    await installation(fresh, said, config={"sharding": True}, **WITHOUT_CRDS).apply()
 
 
 async def test_a_config_map_of_another_that_has_the_sets_name_is_refused_in_words(fresh: Client) -> None:
     await fresh.create(NAMESPACES, {"metadata": {"name": "hortus-system"}})
     await fresh.create(CONFIG_MAPS, {"metadata": {"name": "hortus-install", "namespace": "hortus-system"}})
     with pytest.raises(CommandError, match="ConfigMap hortus-system/hortus-install: it is not the parent of this set"):
-        await installation(fresh, []).apply()
+        await installation(fresh, [], **WITHOUT_CRDS).apply()
 
 
 async def test_a_release_of_helm_is_left_to_helm(fresh: Client) -> None:
     said: list[str] = []
-    await installation(fresh, said).apply()
+    await installation(fresh, said, **WITHOUT_CRDS).apply()
     annotations = {"metadata": {"annotations": {"meta.helm.sh/release-name": "hortus"}}}
     await fresh.patch(DEPLOYMENTS, "hortus", annotations, "hortus-system")
     with pytest.raises(CommandError, match="belongs to the Helm release hortus: upgrade it with helm"):
-        await installation(fresh, said).apply()
+        await installation(fresh, said, **WITHOUT_CRDS).apply()
 
 
 async def test_the_reasons_of_its_pods_are_quoted_when_a_deployment_is_not_ready(fresh: Client) -> None:
     said: list[str] = []
-    await installation(fresh, said).apply()
+    await installation(fresh, said, **WITHOUT_CRDS).apply()
     labels = (await fresh.get(DEPLOYMENTS, "hortus", "hortus-system"))["spec"]["selector"]["matchLabels"]
     pod = {"metadata": {"name": "hortus-1", "namespace": "hortus-system", "labels": labels}}
     await fresh.create(PODS, {**pod, "spec": {"containers": [{"name": "hortus", "image": "hortus:none"}]}})
@@ -237,7 +237,7 @@ async def test_the_reasons_of_its_pods_are_quoted_when_a_deployment_is_not_ready
     }
     await fresh.create(EVENTS, event)
     with pytest.raises(CommandError) as caught:
-        await installation(fresh, said).ready(1.0)
+        await installation(fresh, said, **WITHOUT_CRDS).ready(1.0)
     assert str(caught.value).splitlines()[1:] == [
         '  pod hortus-1: ImagePullBackOff: Back-off pulling image "hortus:none"',
         "  pod hortus-1: Failed: Error: ErrImagePull",
@@ -246,7 +246,7 @@ async def test_the_reasons_of_its_pods_are_quoted_when_a_deployment_is_not_ready
 
 def test_pods_restart_for_settings_that_are_read_once_and_for_no_others() -> None:
     def checksum(**values: Any) -> str:
-        [found] = [obj for obj in objects("hortus-system", values) if obj["kind"] == "Deployment"]
+        [found] = [obj for obj in objects("hortus-system", {**values, **WITHOUT_CRDS}) if obj["kind"] == "Deployment"]
         return str(found["spec"]["template"]["metadata"]["annotations"]["checksum/startup"])
 
     assert checksum(config={"zap-log-level": "debug"}) == checksum()
@@ -275,7 +275,7 @@ def test_the_difference_is_shown_and_is_the_exit_code(server: TestServer) -> Non
     on(server, "install", "--no-wait", "-n", "diff", "--set", "watchNamespace=default")
     words = ("install", "-n", "diff", "--diff", "--set", "watchNamespace=default")
     assert on(server, *words) == ["nothing would change"]
-    done = hortus("--kubeconfig", str(server.kubeconfig), *words, "--set", "replicaCount=1")
+    done = typed("--kubeconfig", str(server.kubeconfig), *words, "--set", "replicaCount=1")
     assert done.returncode == 1
     assert "deployment/hortus in diff would be configured\n  .spec.replicas: 2 instead of 1\n" in done.stdout
 
@@ -301,11 +301,11 @@ async def removed(client: Client, *, crds: bool = False, own_namespace: bool = F
 async def test_an_operator_that_works_on_the_same_objects_is_named_and_nothing_is_installed(fresh: Client) -> None:
     await held_lease(fresh, "kcp-system", age=2, seconds=3600)
     with pytest.raises(CommandError, match=r"kim-7 works in namespace kcp-system.*scale its Deployment to 0") as caught:
-        await installation(fresh, []).apply()
+        await installation(fresh, [], **WITHOUT_CRDS).apply()
     assert ELECTION_NAME in str(caught.value)
     assert (await fresh.list(DEPLOYMENTS, "hortus-system")).items == []
     await held_lease(fresh, "kcp-system", age=16)
-    await installation(fresh, []).apply()
+    await installation(fresh, [], **WITHOUT_CRDS).apply()
 
 
 @pytest.mark.parametrize(
@@ -326,15 +326,15 @@ async def test_an_operator_that_hortus_replaces_is_refused_in_any_namespace(
     await fresh.create(NAMESPACES, {"metadata": {"name": "fleet"}})
     all_of_them = {"stacks": True, "agents": True, "modules": True}
     with pytest.raises(CommandError, match=f"cso-1 works in namespace kcp-system, where it holds the lease {name}"):
-        await installation(fresh, [], config=all_of_them).plan()
-    assert await installation(fresh, [], config=apart).plan()
+        await installation(fresh, [], config=all_of_them, **WITHOUT_CRDS).plan()
+    assert await installation(fresh, [], config=apart, **WITHOUT_CRDS).plan()
     for age, holder in ((3601, "cso-1"), (2, "hortus/hortus-system")):
         await held_lease(fresh, "kcp-system", age=age, holder=holder, name=name, seconds=3600)
-        assert await installation(fresh, [], config=all_of_them).plan()
+        assert await installation(fresh, [], config=all_of_them, **WITHOUT_CRDS).plan()
 
 
 async def test_the_leases_of_replicas_are_deleted_with_them(fresh: Client) -> None:
-    await installation(fresh, []).apply()
+    await installation(fresh, [], **WITHOUT_CRDS).apply()
     await held_lease(fresh, "hortus-system", age=14.5, holder="hortus-killed")
     other = {"metadata": {"name": "other", "namespace": "hortus-system"}, "spec": {"holderIdentity": "x"}}
     of_rival = {"metadata": {"name": "rival", "namespace": "hortus-system", "labels": MADE_LABELS}, "spec": {}}
@@ -346,7 +346,7 @@ async def test_the_leases_of_replicas_are_deleted_with_them(fresh: Client) -> No
 
 
 async def test_a_lease_that_another_operator_holds_stays(fresh: Client) -> None:
-    await installation(fresh, []).apply()
+    await installation(fresh, [], **WITHOUT_CRDS).apply()
     await held_lease(fresh, "hortus-system", age=0)
     renewing = asyncio.create_task(renewed(fresh))
     try:
@@ -414,7 +414,7 @@ def test_an_uninstall_lists_everything_and_asks(server: TestServer) -> None:
         "fullnameOverride=asked",
     )
     words = ("--kubeconfig", str(server.kubeconfig), "uninstall", "-n", "asked")
-    done = hortus(*words)
+    done = typed(*words)
     assert done.returncode == 2
     assert "  deployment/asked in asked\n" in done.stdout
     assert "This stays:\n  customresourcedefinition/" in done.stdout
@@ -434,7 +434,7 @@ def test_an_uninstall_lists_everything_and_asks(server: TestServer) -> None:
 
 def test_pods_that_cannot_start_are_not_waited_for(server: TestServer) -> None:
     words = ("install", "-n", "blocked", "--set", "watchNamespace=blocked", "--set", "fullnameOverride=blocked")
-    done = hortus("--kubeconfig", str(server.kubeconfig), *words)
+    done = typed("--kubeconfig", str(server.kubeconfig), *words)
     assert done.returncode == 1
     assert "failed   Secret             blocked/gardener-credentials is missing" in done.stdout
     assert "cannot start before what failed is mended; then run: hortus check -n blocked" in done.stderr

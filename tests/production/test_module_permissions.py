@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.production.rendering import objects
 from tests.production.test_permissions import POLICY, Record, Used, gone, granted, kubeconfig_of, seen
 from tests.simulation.garden import started_garden
 
 from hortus.apiserver import ApiServerSettings, AuditSettings
 from hortus.cli.flags import FLAGS
 from hortus.cli.install.applying import Installation
-from hortus.cli.install.chart import objects
 from hortus.cli.program import program
 from hortus.domains.modules import rbac
 from hortus.domains.modules.kyma.documents import CRDS, NAMESPACES

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
+from tests.production.rendering import objects
 from tests.simulation.garden import NAMESPACE, simulated, started_garden
 from tests.simulation.shoots import small_shoot
 
@@ -18,7 +19,6 @@ from hortus.apiserver import ApiServerSettings, AuditSettings
 from hortus.cli.flags import FLAGS
 from hortus.cli.install import contents
 from hortus.cli.install.applying import Installation
-from hortus.cli.install.chart import objects
 from hortus.cli.install.garden import account
 from hortus.cli.program import program
 from hortus.domains.access.types import CLUSTER_ACCESSES

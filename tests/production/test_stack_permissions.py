@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.production.rendering import objects
 from tests.production.test_permissions import POLICY, Record, Used, gone, granted, kubeconfig_of, seen
 from tests.simulation.garden import started_garden
 
@@ -14,7 +15,6 @@ from hortus.apiserver import ApiServerSettings, AuditSettings
 from hortus.cli.flags import FLAGS
 from hortus.cli.install import contents
 from hortus.cli.install.applying import Installation
-from hortus.cli.install.chart import objects
 from hortus.cli.program import program
 from hortus.cli.up.cloud import CLOUD_FILE, local_cloud
 from hortus.cli.up.registry import local_registry

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+from tests.production.rendering import objects
 
 from hortus.cli.install.applying import Installation
-from hortus.cli.install.chart import chart_folder, objects
+from hortus.cli.install.chart import chart_folder
 from hortus.cli.install.checks import check
 from hortus.cli.install.removing import Removal
 from hortus.cli.install.standards import foreign_definition

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from tests.oracles.controlplane import RealServer
+from tests.production.rendering import objects
 from tests.production.test_permissions import kubeconfig_of
 from tests.waiting import until
 
 from hortus.cli.flags import FLAGS
 from hortus.cli.install.applying import Installation
-from hortus.cli.install.chart import objects
 from hortus.cli.install.checks import Finding, check
 from hortus.cli.install.removing import Removal
 from hortus.cli.program import program

@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.cli.conftest import user_kubeconfig
 from tests.docs.consoles import ROOT
+from tests.production.rendering import objects
 from tests.production.test_install import DEPLOYMENTS, NAMESPACES
 
 from hortus.cli.install.applying import Installation
-from hortus.cli.install.chart import objects
 from hortus.cli.install.present import unserved_reason
 from hortus.cli.shell import app
 from hortus.domains.clusters.types import RUNTIMES

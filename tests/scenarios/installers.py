@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from tests.scenarios.running import environment, hortus
+from tests.production.rendering import objects
+from tests.scenarios.running import environment, typed
 
 from hortus.cli.install.applying import Installation
-from hortus.cli.install.chart import chart_folder, objects
+from hortus.cli.install.chart import chart_folder
 from hortus.kube import Client, Resource, yaml
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object
@@ -49,7 +50,7 @@ def _unseen(deployment: Object) -> bool:
 
 
 class Hortus:
-    """`hortus install`, in this process; the removal as typed."""
+    """`hortus install` without its command, and `hortus uninstall` as typed."""
 
     flags: tuple[str, ...] = ()
 
@@ -68,7 +69,7 @@ class Hortus:
     async def uninstall(self, *, all_traces: bool = True) -> set[str]:
         """Returns what is to stay of all traces."""
         words = ("uninstall", "--yes", *(("--delete-crds", "--delete-namespace") if all_traces else ()))
-        done = await asyncio.to_thread(hortus, "--kubeconfig", str(self._site.kubeconfig), *words)
+        done = await asyncio.to_thread(typed, "--kubeconfig", str(self._site.kubeconfig), *words)
         assert done.returncode == 0, done.stderr
         return set()
 

@@ -1,4 +1,7 @@
-"""`hortus up` as people run it: a process of its own, seen through its output, its files and kubectl."""
+"""`hortus up` as people run it: a process of its own, seen through its output, its files and kubectl.
+
+Commands are typed in the process of the test, unless their own process is what a test is about.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from typing import Any
 
 import orjson
+from click.testing import CliRunner
 
+from hortus.cli.shell import app
 from hortus.cli.up.state import StateDirectory
 from hortus.cli.up.status import Status, look
 from hortus.kube import yaml
@@ -33,8 +38,22 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "TERM": "dumb", **more}
 
 
+def typed(*words: str, cwd: Path | None = None, **more: str) -> subprocess.CompletedProcess[str]:
+    """One command of ours, to its end, in this process: the start of an interpreter costs more than most commands.
+
+    A coroutine calls it in a thread, and alone: output, environment and working folder are those of the process.
+    """
+    wanted = environment(**more)
+    changes = {name: wanted.get(name) for name in {*os.environ, *wanted} if os.environ.get(name) != wanted.get(name)}
+    with chdir(cwd or Path.cwd()):
+        done = CliRunner(env=changes).invoke(app, words, prog_name="hortus")
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return subprocess.CompletedProcess(["hortus", *words], done.exit_code, done.stdout, done.stderr)
+
+
 def hortus(*words: str, cwd: Path | None = None, **more: str) -> subprocess.CompletedProcess[str]:
-    """One command of ours, to its end."""
+    """One command of ours, to its end, as a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "hortus", *words],
         capture_output=True,

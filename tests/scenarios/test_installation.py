@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.production.rendering import objects
 from tests.production.values import BASE, CHANGES, Change, shows
 from tests.scenarios.clusters import Snapshot, snapshot, until
 from tests.scenarios.installers import CRDS, DEPLOYMENTS, HERE, REVISION, Site, Tool
 
-from hortus.cli.install.chart import chart_folder, objects
+from hortus.cli.install.chart import chart_folder
 from hortus.kube import Client, Resource
 from hortus.kube.discovery import Discovery
 from hortus.kube.errors import NotFound

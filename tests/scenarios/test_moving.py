@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.production.rendering import objects
 from tests.scenarios.clusters import Snapshot, snapshot
 from tests.scenarios.installers import CRDS, HERE, Helm, Site, Tool
 
-from hortus.cli.install.chart import objects
 from hortus.cli.program import ELECTION_NAME
 from hortus.engine.leases import LEASES
 from hortus.kube import Resource, yaml
