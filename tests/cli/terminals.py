@@ -1,4 +1,7 @@
-"""A terminal of a given size with a program in it; its screen is what a person would see."""
+"""A terminal of a given size with a program in it; its screen is what a person would see.
+
+`streams` has the standard streams of this process be other files, for what a command writes and how it ends.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,17 @@ import select
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pyte
 from tests.scenarios.running import PATIENCE, environment
+
+from hortus.cli.shell import app
 
 
 def program(*words: str, name: str = "hortus") -> list[str]:
@@ -114,3 +120,36 @@ def terminal(*words: str, width: int = 80, height: int = 24, **more: str) -> Ite
         yield found
     finally:
         found.close()
+
+
+def written_to(output: int, *words: str) -> tuple[int, str]:
+    """Types `hortus WORDS` in this process, with a standard output of this descriptor. Returns exit code and errors."""
+    with tempfile.TemporaryFile("w+") as errors:
+        with redirect_stderr(errors):
+            code = _run(output, *words)
+        errors.seek(0)
+        return code, errors.read()
+
+
+def shown_in_terminal(*words: str) -> tuple[int, bytes]:
+    """Types `hortus WORDS` in this process, with a terminal for both outputs. Returns exit code and all output."""
+    ours, theirs = pty.openpty()
+    try:
+        with os.fdopen(os.dup(theirs), "w") as errors, redirect_stderr(errors):
+            code = _run(theirs, *words)
+        return code, os.read(ours, 65536)
+    finally:
+        os.close(ours)
+
+
+def _run(output: int, *words: str) -> int:
+    """Takes over the descriptor."""
+    with ExitStack() as stack:
+        stream = os.fdopen(output, "w")
+        stack.callback(stream.close)
+        stack.enter_context(redirect_stdout(stream))
+        try:
+            app.main(words, prog_name="hortus")
+        except SystemExit as end:
+            return int(end.code or 0)
+    return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
@@ -12,12 +13,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from tests.cli.conftest import Fleet
-from tests.cli.terminals import program, terminal
-from tests.scenarios.running import environment
+from tests.cli.terminals import program, shown_in_terminal, terminal, written_to
+from tests.scenarios.running import environment, typed
 
 from hortus.cli.shell import app
 
 RED = b"\x1b[31m"
+FULL = "error: the output cannot be written: No space left on device\n"
 
 
 def shell(line: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -32,14 +34,22 @@ def shell(line: str, **more: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("words", ["get clusters", "tree one", "get clusters -o yaml", "kubeconfig one", "--help"])
-def test_a_full_disk_is_one_line_and_a_closed_output_is_none(fleet: Fleet, words: str) -> None:
-    here = f"--state-dir {fleet.folder}"
-    full = shell(f"hortus {here} {words} > /dev/full")
-    assert (full.returncode, full.stderr) == (1, "error: the output cannot be written: No space left on device\n")
+def test_a_full_disk_is_one_line_and_a_closed_output_is_none(fleet: Fleet) -> None:
+    command = f"hortus --state-dir {fleet.folder} get clusters"
+    full = shell(f"{command} > /dev/full")
+    assert (full.returncode, full.stderr) == (1, FULL)
     for ending in ("| true", "| head -1 > /dev/null", ">&-"):
-        closed = shell(f"hortus {here} {words} {ending}")
+        closed = shell(f"{command} {ending}")
         assert (closed.returncode, closed.stdout, closed.stderr) == (0, "", ""), ending
+
+
+@pytest.mark.parametrize("words", ["get clusters", "tree one", "get clusters -o yaml", "kubeconfig one", "--help"])
+def test_no_way_to_write_has_other_errors_than_the_others(fleet: Fleet, words: str) -> None:
+    command = ("--state-dir", str(fleet.folder), *words.split())
+    assert written_to(os.open("/dev/full", os.O_WRONLY), *command) == (1, FULL)
+    reader, writer = os.pipe()
+    os.close(reader)
+    assert written_to(writer, *command) == (0, "")
 
 
 def test_no_encoding_of_the_output_is_an_error(fleet: Fleet) -> None:
@@ -67,15 +77,27 @@ def test_an_argument_that_is_no_text_is_one_line(fleet: Fleet) -> None:
 @pytest.mark.parametrize(
     ("more", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)]
 )
-def test_colours_are_for_terminals_that_show_them(fleet: Fleet, more: dict[str, str], coloured: bool) -> None:
+def test_colours_are_for_terminals_that_show_them(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, more: dict[str, str], coloured: bool
+) -> None:
     here = ("--state-dir", str(fleet.folder))
+    for name, value in {"TERM": "xterm", **more}.items():
+        monkeypatch.setenv(name, value)
+    if "NO_COLOR" not in more:
+        monkeypatch.delenv("NO_COLOR", raising=False)
     for words in (("tree", "two"), ("tree", "nothing"), ("get", "clusters", "-o", "nonsense")):
-        with terminal(*words, *here, **more) as shown:
-            assert shown.ended() in (1, 2)
-            assert (RED in shown.raw) is coloured, (words, shown.raw)
-            assert coloured or b"\x1b" not in shown.raw
-    piped = shell(f"hortus tree two --state-dir {fleet.folder}")
-    assert "\x1b" not in piped.stdout
+        code, shown = shown_in_terminal(*words, *here)
+        assert code in (1, 2)
+        assert (RED in shown) is coloured, (words, shown)
+        assert coloured or b"\x1b" not in shown
+
+
+def test_a_terminal_has_colours_and_a_pipe_has_none(fleet: Fleet) -> None:
+    words = ("tree", "two", "--state-dir", str(fleet.folder))
+    with terminal(*words) as shown:
+        assert shown.ended() == 1
+        assert RED in shown.raw
+    assert "\x1b" not in shell(f"hortus {' '.join(words)}").stdout
 
 
 @pytest.mark.parametrize(
@@ -199,13 +221,13 @@ def test_ctrl_c_among_the_last_steps_is_silent() -> None:
 
 def test_a_question_is_asked_on_a_terminal_and_refused_elsewhere(fleet: Fleet) -> None:
     words = ("uninstall", "--garden-account", "demo", "--state-dir", str(fleet.folder))
-    for keys, code, says in (("n\n", 1, "error: nothing was changed"), ("\n", 1, "nothing"), ("\x03", 130, "[y/N] ^C")):
+    for keys, code, says in (("\n", 1, "error: nothing was changed"), ("\x03", 130, "[y/N] ^C")):
         with terminal(*words) as shown:
             shown.shows("[y/N]")
             shown.type(keys)
             assert shown.ended() == code
             assert says in shown.lines[-1]
-    refused = subprocess.run(program(*words), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    refused = typed(*words)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.startswith("error: Delete Hortus' account in project demo of 127.0.0.1:")
     assert refused.stderr.endswith("? Nobody can answer, as this is no terminal: give -y to agree\n")
