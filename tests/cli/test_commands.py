@@ -7,20 +7,32 @@ import os
 import stat
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
 import pytest
+from click.testing import CliRunner
 from tests.cli.conftest import Fleet, cluster
-from tests.scenarios.running import environment
+from tests.scenarios.running import environment, typed
 
+from hortus.cli.completion import answer as complete
+from hortus.cli.completion import for_kubectl
+from hortus.cli.shell import app
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, Annotation
 from hortus.engine.kubeconfigs import SECRETS
 from hortus.kube import Client, kubeconfig, yaml
 from hortus.kube.objects import parse_time
 from hortus.simulation.garden.kinds import SHOOTS
+from hortus.terminal import completion
 
 ESCAPE = "\x1b[31mred\x1b[0m\u202e\x9b1m\x7f"
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets completion wait longer for a cluster than people would: a machine may have much to do."""
+    monkeypatch.setattr(completion, "PATIENCE", 60.0)
 
 
 def test_get_shows_what_kubectl_shows(fleet: Fleet) -> None:
@@ -321,7 +333,7 @@ def test_kubectl_finds_us_as_a_plugin(fleet: Fleet) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
 def test_each_shell_gets_its_completion_script(shell: str) -> None:
-    shown = subprocess.run(program("completion", shell), capture_output=True, text=True, env=environment(), timeout=60)
+    shown = typed("completion", shell)
     assert shown.returncode == 0, shown.stderr
     assert "_HORTUS_COMPLETE" in shown.stdout
     assert shown.stderr == ""
@@ -368,12 +380,30 @@ def test_completion_without_a_fleet_is_silent(tmp_path: Path) -> None:
 
 
 def completions(line: str, path: Path) -> set[str]:
-    more = {"_HORTUS_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
-    asked = subprocess.run(
-        program(), capture_output=True, text=True, env=environment(**more) | {"KUBECONFIG": str(path)}, timeout=60
-    )
-    assert asked.stderr == ""
-    return {line.partition(",")[2] for line in asked.stdout.splitlines() if line}
+    """The answer to bash, in this process."""
+    answer = answered("bash_complete", path, COMP_WORDS=line, COMP_CWORD=str(len(line.split(" ")) - 1))
+    return {line.partition(",")[2] for line in answer.splitlines() if line}
+
+
+def answered(asked: str, path: Path, **more: str) -> str:
+    runner = CliRunner(env={"GARDEN_KUBECONFIG": None, "KUBECONFIG": str(path), **more})
+    with runner.isolation() as (out, err, _), suppress(SystemExit):
+        complete(app, "hortus", asked)
+    assert err.getvalue() == b""
+    return out.getvalue().decode()
+
+
+@pytest.mark.parametrize(
+    ("asked", "words", "expected"),
+    [
+        ("bash_complete", {"COMP_WORDS": "hortus ro", "COMP_CWORD": "1"}, "plain,rotate\nplain,rollout\n"),
+        ("powershell_complete", {"COMP_LINE": "hortus ro", "COMP_WORD": "ro"}, "rotate\nrollout\n"),
+    ],
+)
+def test_a_shell_asks_the_program(asked: str, words: dict[str, str], expected: str) -> None:
+    env = environment(_HORTUS_COMPLETE=asked, **words)
+    answer = subprocess.run(program(), capture_output=True, text=True, env=env, timeout=60)
+    assert (answer.stdout, answer.stderr) == (expected, "")
 
 
 def test_connection_options_after_the_command_say_where_names_are_looked_for(fleet: Fleet) -> None:
@@ -382,28 +412,22 @@ def test_connection_options_after_the_command_say_where_names_are_looked_for(fle
 
 
 def test_powershell_is_answered(fleet: Fleet) -> None:
-    asked = {"_HORTUS_COMPLETE": "powershell_complete", "COMP_LINE": "hortus tree t", "COMP_WORD": "t"}
-    asked |= {"KUBECONFIG": str(fleet.folder / "kubeconfig")}
-    answer = subprocess.run(program(), capture_output=True, text=True, env=environment() | asked, timeout=60)
-    assert (answer.stdout, answer.stderr) == ("two\n", "")
+    asked = {"COMP_LINE": "hortus tree t", "COMP_WORD": "t"}
+    assert answered("powershell_complete", fleet.folder / "kubeconfig", **asked) == "two\n"
 
 
 def test_kubectl_completes_the_plugin(fleet: Fleet) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    command = ["kubectl", "__complete", "hortus", "rot"]
+    asked = subprocess.run(command, capture_output=True, text=True, env=environment(PATH=path), timeout=60)
+    expected = ["rotate\tReplace the kubeconfigs of clusters now.", ":4"]
+    assert asked.stdout.splitlines() == for_kubectl(app, ["rot"]).splitlines() == expected
     for words, expected in (
         (["tree", "--kubeconfig", str(fleet.folder / "kubeconfig"), ""], ["one", "two", ":4"]),
         (["top", "-o", ""], ["table", "wide", "json", "yaml", ":4"]),
-        (["rot"], ["rotate\tReplace the kubeconfigs of clusters now.", ":4"]),
         (["up", "--config", ""], [":0"]),
     ):
-        asked = subprocess.run(
-            ["kubectl", "__complete", "hortus", *words],
-            capture_output=True,
-            text=True,
-            env=environment(PATH=path),
-            timeout=60,
-        )
-        assert asked.stdout.splitlines() == expected
+        assert for_kubectl(app, words).splitlines() == expected
 
 
 def test_the_version_and_the_help_are_found_by_all_their_names(fleet: Fleet) -> None:

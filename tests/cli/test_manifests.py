@@ -9,6 +9,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+from tests.scenarios.running import typed
 
 import hortus.engine
 from hortus.kube import yaml
@@ -25,8 +26,15 @@ def greeter(tmp_path: Path) -> Path:
 
 
 def manifests(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hortus", "manifests", *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+    """The command in this process, which forgets afterwards what it has imported from the folder."""
+    known, places = {*sys.modules}, [*sys.path]
+    try:
+        return typed("manifests", *words, cwd=folder)
+    finally:
+        sys.path[:] = places
+        for name in {*sys.modules} - known:
+            if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(folder)):
+                del sys.modules[name]
 
 
 def names(text: str) -> list[tuple[str, str]]:
@@ -44,7 +52,8 @@ def test_the_manifests_of_a_file_are_printed(greeter: Path) -> None:
         ("ClusterRole", "g"),
         ("ClusterRole", "g-leases"),
     ]
-    found = orjson.loads(manifests(greeter.parent, str(greeter), "-o", "json").stdout)
+    command = [sys.executable, "-m", "hortus", "manifests", str(greeter), "-o", "json"]
+    found = orjson.loads(subprocess.run(command, cwd=greeter.parent, capture_output=True, timeout=60).stdout)
     assert (found["kind"], len(found["items"])) == ("List", 5)
 
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.scenarios.running import typed
 
 from hortus.cli.new import ProjectError, ProjectNames, rendered
 from hortus.kube import yaml
@@ -15,8 +16,7 @@ LONGEST = ("a-very-long-name-of-an-operato", "AVeryLongNameOfAKindOfThirtyCh")
 
 
 def new(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hortus", "new", "operator", *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+    return typed("new", "operator", *words, cwd=folder)
 
 
 def ruff(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -10,16 +10,19 @@ from pathlib import Path
 
 import pytest
 
-LIST = """
-import atexit, os, sys
-given = os.fdopen(3, "w")
-def show():
-    loaded = {name.partition(".")[0] for name in sys.modules}
-    print(*loaded - (sys.stdlib_module_names - {"asyncio", "ssl"}), file=given)
-atexit.register(show)
-sys.argv[0] = "hortus"
+LOADED = """
+import os, sys
+loaded = set(sys.modules)
 from hortus.cli.main import main
-main()
+for words in {lines!r}:
+    sys.argv = ["hortus", *words]
+    os.environ.update({variables!r})
+    try:
+        main()
+    except SystemExit:
+        pass
+    found, loaded = set(sys.modules) - loaded, set(sys.modules)
+    print(*found, file=os.fdopen(os.dup({writer}), "w"))
 """
 NOTHING = {"hortus", "click"}
 STATE = NOTHING | {"msgspec", "typing_extensions"}
@@ -32,30 +35,42 @@ def where(folder: Path) -> dict[str, str]:
     return {**os.environ, "KUBECONFIG": "", "HOME": str(folder), "XDG_STATE_HOME": str(folder), "COLUMNS": "100"}
 
 
-def loaded(folder: Path, *words: str, **more: str) -> set[str]:
-    """The top-level packages outside the standard library, asyncio and ssl, that this command has loaded at its end."""
+Words = tuple[str, ...]
+
+
+def loaded(folder: Path, *lines: Words, **variables: str) -> dict[Words, set[str]]:
+    """The modules that each of these commands has loaded which those before it had not, in one interpreter."""
     reader, writer = os.pipe()
-    program = f"import os; os.dup2({writer}, 3)\n{LIST}"
+    program = LOADED.format(lines=lines, variables=variables, writer=writer)
     done = subprocess.run(
-        [sys.executable, "-c", program, *words],
+        [sys.executable, "-c", program],
         pass_fds=(writer,),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        env=where(folder) | more,
+        env=where(folder),
         timeout=60,
     )
     os.close(writer)
     with os.fdopen(reader) as answer:
-        found = set(answer.read().split())
+        found = [set(line.split()) for line in answer]
     assert "Traceback" not in done.stderr
+    return dict(zip(lines, found, strict=True))
+
+
+def packages(modules: set[str]) -> set[str]:
+    """Their top-level packages outside the standard library, and asyncio and ssl."""
+    found = {name.partition(".")[0] for name in modules} - (sys.stdlib_module_names - {"asyncio", "ssl"})
     # Modules that an editable installation and the coverage of tests load by themselves.
     return {name for name in found if not name.startswith(("_", "coverage"))}
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def assert_at_most(found: dict[Words, set[str]], allowed: set[str]) -> None:
+    assert {words: more for words, modules in found.items() if (more := packages(modules) - allowed)} == {}
+
+
+def test_help_versions_and_wrong_words_load_click_alone(tmp_path: Path) -> None:
+    lines = (
         ("--help",),
         ("--version",),
         ("version",),
@@ -70,28 +85,32 @@ def loaded(folder: Path, *words: str, **more: str) -> set[str]:
         ("manifests", "-h"),
         ("new", "operator", "-h"),
         ("nonsense",),
-    ],
-)
-def test_help_versions_and_wrong_words_load_click_alone(tmp_path: Path, words: tuple[str, ...]) -> None:
-    assert loaded(tmp_path, *words) == NOTHING
+    )
+    found = loaded(tmp_path, *lines)
+    assert packages(found["--help",]) == NOTHING
+    assert_at_most(found, NOTHING)
 
 
 def test_completion_of_commands_and_options_loads_click_alone(tmp_path: Path) -> None:
     for line in ("hortus ro", "hortus get clusters --", "hortus simulate "):
         asked = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
-        assert loaded(tmp_path, _HORTUS_COMPLETE="bash_complete", **asked) == NOTHING, line
+        found = loaded(tmp_path, (), _HORTUS_COMPLETE="bash_complete", **asked)
+        assert packages(found[()]) == NOTHING, line
 
 
-@pytest.mark.parametrize("words", [("down",), ("status",)])
-def test_commands_of_the_local_fleet_load_no_client_while_it_does_not_run(
-    tmp_path: Path, words: tuple[str, ...]
-) -> None:
-    assert loaded(tmp_path, *words) <= STATE | {"asyncio", "ssl"}
+def test_commands_of_the_local_fleet_load_no_client_while_it_does_not_run(tmp_path: Path) -> None:
+    assert_at_most(loaded(tmp_path, ("down",), ("status",)), STATE | {"asyncio", "ssl"})
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_the_flags_of_the_controllers_are_listed_without_the_controllers(tmp_path: Path) -> None:
+    for modules in loaded(tmp_path, ("run", "--help"), ("run", "-h")).values():
+        assert not packages(modules) & {"aiohttp", "prometheus_client", "structlog", "cryptography"}
+        assert not modules & {"hortus.engine.manager", "hortus.kube.client"}
+
+
+def test_commands_about_clusters_load_a_client_and_neither_logging_nor_cryptography(tmp_path: Path) -> None:
+    """Those of `simulate` load no API server either."""
+    lines = (
         ("get", "clusters"),
         ("tree", "one"),
         ("kubeconfig", "one"),
@@ -106,49 +125,17 @@ def test_commands_of_the_local_fleet_load_no_client_while_it_does_not_run(
         ("adopt", "shoots", "--all"),
         ("adopt", "compare", "one"),
         ("adopt", "kyma", "--all"),
-    ],
-)
-def test_commands_about_clusters_load_a_client_and_neither_logging_nor_cryptography(
-    tmp_path: Path, words: tuple[str, ...]
-) -> None:
-    assert loaded(tmp_path, *words) <= CLIENT
-
-
-@pytest.mark.parametrize("words", [("run", "--help"), ("run", "-h")])
-def test_the_flags_of_the_controllers_are_listed_without_the_controllers(
-    tmp_path: Path, words: tuple[str, ...]
-) -> None:
-    assert not loaded(tmp_path, *words) & {"aiohttp", "prometheus_client", "structlog", "cryptography"}
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
         ("simulate", "fleet", "--plan", "--clusters", "2", "--duration", "3s"),
         ("simulate", "rollout", "policy.yaml"),
         ("simulate", "mark"),
         ("simulate", "cleanup", "--load-id", "one"),
-    ],
-)
-def test_simulate_loads_no_api_server_and_no_cryptography(tmp_path: Path, words: tuple[str, ...]) -> None:
-    assert loaded(tmp_path, *words) <= CLIENT
-
-
-PARTS = """
-import sys
-sys.argv[1:] = {words!r}
-from hortus.cli.main import main
-try:
-    main()
-finally:
-    print(*sys.modules, file=sys.stderr)
-"""
+    )
+    assert_at_most(loaded(tmp_path, *lines), CLIENT)
 
 
 @pytest.mark.parametrize(
     ("words", "unused"),
     [
-        (("run", "--help"), {"hortus.engine.manager", "hortus.kube.client"}),
         (
             ("access", "one"),
             {"hortus.engine.manager", "hortus.engine.applysets.applying", "hortus.schema.merge.merging"},
@@ -159,16 +146,10 @@ finally:
         (("status",), {"hortus.engine.manager"}),
     ],
 )
-def test_a_command_loads_no_part_of_ours_that_it_does_not_use(
-    tmp_path: Path, words: tuple[str, ...], unused: set[str]
-) -> None:
-    program = PARTS.format(words=list(words))
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=where(tmp_path), timeout=60
-    )
-    found = set(done.stderr.split())
-    assert "hortus.cli.shell" in found
-    assert not found & unused
+def test_a_command_loads_no_part_of_ours_that_it_does_not_use(tmp_path: Path, words: Words, unused: set[str]) -> None:
+    modules = loaded(tmp_path, words)[words]
+    assert "hortus.cli.shell" in modules
+    assert not modules & unused
 
 
 def test_the_process_of_the_simulated_garden_loads_no_api_server() -> None:
