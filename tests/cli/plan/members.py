@@ -112,7 +112,9 @@ async def live_fleet(
     )
     async with Client.from_kubeconfig(management.kubeconfig) as client:
         kinds = [kind for domain in all_domains() for kind in domain.kinds().items()]
-        await asyncio.gather(*(_define(client, crd(kind)) for name, kind in kinds if name not in without))
+        there = {one["metadata"]["name"] for one in (await client.list(CRDS)).items if established(one)}
+        wanted = [crd(kind) for name, kind in kinds if name not in without]
+        await asyncio.gather(*(_define(client, one) for one in wanted if one["metadata"]["name"] not in there))
         await client.apply(NAMESPACES, {"metadata": {"name": FLEET}}, field_manager="test")
         await client.apply(SECRETS, _secret("agent-keys", {"key": b"the-key"}, {}), field_manager="test")
         for name, kubeconfig in kubeconfigs.items():

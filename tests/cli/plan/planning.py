@@ -1,4 +1,4 @@
-"""`hortus plan` as a process of its own."""
+"""`hortus plan`, typed in this process."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.scenarios.running import hortus
+from tests.scenarios.running import typed
 
 
 def planned(state: Path, *words: str, code: int = 2) -> Any:
     """The plan as JSON. Exit code 1 without an error is a plan in which something fails."""
-    done = hortus("plan", "--state-dir", str(state), *words, "-o", "json")
+    done = typed("plan", "--state-dir", str(state), *words, "-o", "json")
     assert (done.returncode, done.stderr) == (code, ""), done.stdout + done.stderr
     return json.loads(done.stdout)

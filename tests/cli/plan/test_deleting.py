@@ -5,11 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from tests.cli.plan.planning import planned
-from tests.scenarios.running import hortus, kubectl
-
-from hortus.cli.shell import app
+from tests.scenarios.running import kubectl, typed
 
 
 def test_the_deletion_of_a_runtime_takes_its_cluster_along_and_leaves_who_needs_it_in_need(state: Path) -> None:
@@ -33,7 +30,7 @@ def test_the_deletion_of_a_runtime_takes_its_cluster_along_and_leaves_who_needs_
 
 @pytest.mark.soak
 def test_many_objects_of_a_kind_are_one_row_and_what_takes_data_along_comes_first(state: Path) -> None:
-    done = hortus(
+    done = typed(
         "plan",
         "--state-dir",
         str(state),
@@ -66,15 +63,13 @@ def test_many_objects_of_a_kind_are_one_row_and_what_takes_data_along_comes_firs
     ],
 )  # fmt: skip
 def test_what_cannot_be_deleted_is_refused(state: Path, words: tuple[str, ...], message: str) -> None:
-    done = hortus("plan", "--state-dir", str(state), *words)
+    done = typed("plan", "--state-dir", str(state), *words)
     assert (done.returncode, done.stdout) == (1, "")
     assert message in done.stderr
 
 
 @pytest.mark.parametrize("text", ["runtime", "runtime/", "/demo-1", "a/b/c"])
 def test_a_deletion_that_is_no_type_and_name_is_refused_at_once(state: Path, text: str) -> None:
-    result = CliRunner(env={"KUBECONFIG": "", "GARDEN_KUBECONFIG": ""}).invoke(
-        app, ["plan", "--state-dir", str(state), "--delete", text]
-    )
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == f"error: --delete {text!r} is not TYPE/NAME, such as runtime/demo-1\n"
+    done = typed("plan", "--state-dir", str(state), "--delete", text)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: --delete {text!r} is not TYPE/NAME, such as runtime/demo-1\n"

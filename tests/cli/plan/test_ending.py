@@ -12,7 +12,7 @@ from pathlib import Path
 import orjson
 import pytest
 from tests.cli.terminals import terminal
-from tests.scenarios.running import hortus, up
+from tests.scenarios.running import hortus
 
 from hortus.cli.plan.progress import PlanProgress
 from hortus.cli.plan.running import _Budget
@@ -21,14 +21,6 @@ from hortus.terminal import CommandError
 
 LONG = "3000d"
 """A horizon that no test waits for."""
-
-
-@pytest.fixture(scope="module")
-def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The state directory of a fleet without clusters."""
-    folder = tmp_path_factory.mktemp("plan")
-    with up(folder / "state", "--ephemeral", "--clusters", "0"):
-        yield folder / "state"
 
 
 def test_a_terminal_shows_the_progress_and_an_interrupt_ends_a_plan_at_once(state: Path, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,29 +12,21 @@ from typing import Any
 import msgspec
 import orjson
 import pytest
-from click.testing import CliRunner
+from tests.cli.plan.conftest import ASLEEP, CLUSTERS
 from tests.cli.plan.edits.choosing import edits, founding
-from tests.cli.plan.edits.shape import GARDEN, HOME, PROJECT, RUNTIMES, SHOOTS, Edit, patched
+from tests.cli.plan.edits.shape import HOME, PROJECT, RUNTIMES, Edit, member, patched
 from tests.cli.plan.planning import planned
 from tests.cli.plan.reads import lists_of, verbs_of
 from tests.cli.plan.truth import CONFIG, Fleet, Tally, outcome, rest
-from tests.scenarios.running import hortus, kubectl, until, up
+from tests.scenarios.running import kubectl, typed, until, up
 
 from hortus.cli.flags import FLAGS
-from hortus.cli.shell import app
 from hortus.engine.logging import LogSettings, configure_logging
 from hortus.simulation.plan.model import FleetPlan
 from hortus.simulation.plan.printing import markdown
 
-CLUSTERS = 2
 PARTS, PLANNED = 4, 50
 """Fleets one after the other, and the random changes of each."""
-POLICY = """
-apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules: [{level: Metadata}]
-"""
 STACK = """
 apiVersion: clusterstack.x-k8s.io/v1alpha1
 kind: ClusterStack
@@ -58,17 +49,6 @@ metadata: {name: planner}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: planner}
 subjects: [{kind: ServiceAccount, name: planner, namespace: default}]
 """
-
-
-@pytest.fixture(scope="module")
-def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The state directory of a fleet of two clusters, whose requests are in its audit log."""
-    folder = tmp_path_factory.mktemp("plan")
-    policy = folder / "audit.yaml"
-    policy.write_text(POLICY)
-    with up(folder / "state", "--ephemeral", "--clusters", str(CLUSTERS), "--audit-policy", str(policy)) as running:
-        running.expect(f"ready: runtimes {CLUSTERS}/{CLUSTERS}, kymas {CLUSTERS}/{CLUSTERS}")
-        yield folder / "state"
 
 
 def _runtime(version: str, name: str = "demo-1") -> str:
@@ -104,6 +84,11 @@ def _versions(file: Path, kinds: str) -> dict[tuple[str, str, str], str]:
 
 def _log(state: Path) -> bytes:
     return (state / "logs" / "audit.log").read_bytes()
+
+
+def _listed(state: Path, since: int) -> set[str]:
+    """The clusters of which plans have listed something since the log had this size."""
+    return {cluster for cluster, _ in lists_of(_log(state)[since:])}
 
 
 async def test_what_is_planned_is_what_happens(state: Path) -> None:
@@ -186,7 +171,8 @@ def test_a_plan_leaves_the_live_side_as_it_is_and_needs_no_permission_to_write(s
     change.write_text(_runtime("1.35.0"))
     _plan_with_few_permissions(state, change)
     # The log is written a moment after the answer, and the reads of the members are the last.
-    until(lambda: len({cluster for cluster, _ in lists_of(_log(state)[before:])}) == CLUSTERS + 2, "the lists")
+    awake = {member(f"demo-{number}") for number in range(1, CLUSTERS)}
+    until(lambda: _listed(state, before) >= {"root", "garden", *awake}, "the lists")
     log = _log(state)[before:]
     assert {*verbs_of(log)} == {"list"}
     assert set(lists_of(log).values()) == {1}, "a kind of a cluster was listed more than once"
@@ -205,7 +191,7 @@ def _plan_with_few_permissions(state: Path, change: Path) -> None:
     kinds = "runtimes,gardenerclusters,kymas,manifests,clusterprofiles,configmaps,namespaces"
     before = _versions(state / "kubeconfig", kinds), _versions(state / "garden.kubeconfig", "shoots,seeds")
     words = ("--kubeconfig", str(management), "--garden-kubeconfig", str(garden), "--config", str(config))
-    done = hortus("plan", *words, "-f", str(change), "-o", "html")
+    done = typed("plan", *words, "-f", str(change), "-o", "html")
     assert done.returncode == 2, done.stdout + done.stderr
     _assert_report(done.stdout, "demo-1")
     after = _versions(state / "kubeconfig", kinds), _versions(state / "garden.kubeconfig", "shoots,seeds")
@@ -220,7 +206,7 @@ def test_a_plan_of_chosen_clusters_reads_no_others(state: Path) -> None:
     plan = planned(state, "-f", str(change), "-l", "ring=late")
     assert (plan["chosen"], [one["name"] for one in plan["clusters"]]) == ([1, CLUSTERS], ["demo-2"])
     assert {one["action"] for one in plan["shared"]} <= {"Changed"}
-    until(lambda: len({cluster for cluster, _ in lists_of(_log(state)[before:])}) == 1 + 2, "the lists")
+    until(lambda: _listed(state, before) == {"root", "garden", member("demo-2")}, "the lists")
 
 
 def _assert_report(report: str, cluster: str) -> None:
@@ -284,12 +270,10 @@ def test_files_that_hold_no_objects_are_refused(state: Path, text: str, message:
 
 
 def _refused_at_once(state: Path, *words: str) -> str:
-    """The errors of a plan that is refused before anything is read, within this process."""
-    result = CliRunner(env={"KUBECONFIG": "", "GARDEN_KUBECONFIG": ""}).invoke(
-        app, ["plan", "--state-dir", str(state), *words]
-    )
-    assert (result.exit_code, result.stdout) == (2, "")
-    return result.stderr
+    """The errors of a plan that is refused before anything is read."""
+    done = typed("plan", "--state-dir", str(state), *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    return done.stderr
 
 
 @pytest.mark.parametrize(
@@ -316,25 +300,19 @@ def test_a_channel_of_a_module_that_does_not_exist_is_refused(state: Path) -> No
 
 
 def _assert_refused(state: Path, *words: str, message: str) -> None:
-    done = hortus("plan", "--state-dir", str(state), *words)
+    done = typed("plan", "--state-dir", str(state), *words)
     assert (done.returncode, done.stdout) == (1, "")
     assert message in done.stderr
 
 
 async def test_a_change_of_a_cluster_that_sleeps_is_planned_to_its_end(state: Path) -> None:
-    fleet = Fleet(state)
-
-    def is_over() -> bool:
-        shown = kubectl(state / "garden.kubeconfig", "get", "shoot", "demo-2", "-n", PROJECT, "-o", "json").stdout
-        status = json.loads(shown)["status"]
-        return status.get("hibernated") and status["lastOperation"]["state"] == "Succeeded"
-
-    # The last test of this fleet: one that wakes up changes for a while.
-    await fleet.make([patched(SHOOTS, "demo-2", PROJECT, GARDEN, spec={"hibernation": {"enabled": True}})])
-    until(is_over, "the hibernation")
     version = {"spec": {"shoot": {"kubernetes": {"version": "1.35.0"}}}}
-    upgrade = Edit("clusters", "demo-2 to 1.35.0", (patched(RUNTIMES, "demo-2", HOME, **version),))
-    run = await asyncio.to_thread(fleet.plan, upgrade)
-    shoot = orjson.loads(run.after.buckets["garden/core.gardener.cloud/shoots"][f"{PROJECT}/demo-2"])
+    upgrade = Edit("clusters", f"{ASLEEP} to 1.35.0", (patched(RUNTIMES, ASLEEP, HOME, **version),))
+    run = await asyncio.to_thread(Fleet(state).plan, upgrade)
+    before, shoot = (
+        orjson.loads(state.buckets["garden/core.gardener.cloud/shoots"][f"{PROJECT}/{ASLEEP}"])
+        for state in (run.before, run.after)
+    )
+    assert before["status"]["hibernated"]
     assert shoot["spec"]["kubernetes"]["version"] == "1.35.0"
     assert shoot["status"]["lastOperation"]["state"] == "Succeeded"
