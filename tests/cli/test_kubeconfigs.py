@@ -428,7 +428,7 @@ def test_a_plugin_that_would_need_itself_ends(named: Fleet, merged: Path) -> Non
     arguments[arguments.index("--kubeconfig") + 1] = str(merged)
     arguments[arguments.index("--context") + 1] = "one"
     kubeconfig.write(merged, document)
-    found = kubectl(merged, "get", "namespaces")
+    found = kubectl(merged, "get", "--raw", "/api")  # one request: others are repeated, and the plugin with them
     assert found.returncode == 1
     assert "needs the credential in kcp-system/kubeconfig-one itself" in found.stderr
 
@@ -444,5 +444,5 @@ def test_a_stopped_fleet_is_named_by_kubectl(named: Fleet, merged: Path, tmp_pat
     state.release()
     text = merged.read_text().replace(str(named.folder / "kubeconfig"), str(state.kubeconfig))
     merged.write_text(text)
-    found = kubectl(merged, "get", "namespaces")
+    found = kubectl(merged, "get", "--raw", "/api")  # one request: others are repeated, and the plugin with them
     assert f"error: the fleet in {state.path} is stopped: start it with `hortus up --state-dir" in found.stderr
