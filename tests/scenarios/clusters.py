@@ -12,6 +12,8 @@ from hortus.kube.errors import MethodNotAllowed, NotFound
 from hortus.kube.objects import Object
 
 PATIENCE = 60.0
+_PAUSE = 0.1
+"""Seconds between two snapshots, of which each is a list of all kinds."""
 _WRITTEN_BY_ITSELF = ("events", "componentstatuses", "apiservices", "flowschemas", "prioritylevelconfigurations")
 """Events end by themselves; the others change their status without anybody's doing."""
 
@@ -45,6 +47,7 @@ async def until(client: Client, holds: Callable[[Snapshot], Any]) -> Snapshot:
         found = await snapshot(client)
         if holds(found) or asyncio.get_running_loop().time() > end:
             return found
+        await asyncio.sleep(_PAUSE)
 
 
 def _plain(obj: Object) -> Object:

@@ -21,6 +21,8 @@ from hortus.terminal import CommandError
 HERE = "hortus-system"
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
+_PAUSE = 0.05
+"""Seconds between two looks at an object that another process changes."""
 REVISION = "deployment.kubernetes.io/revision"
 
 
@@ -36,6 +38,7 @@ class Site(NamedTuple):
         try:
             found = await self.client.get(DEPLOYMENTS, name, HERE)
             while self.counts_revisions and _unseen(found):
+                await asyncio.sleep(_PAUSE)
                 found = await self.client.get(DEPLOYMENTS, name, HERE)
         except NotFound:
             return "", None

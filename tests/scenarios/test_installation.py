@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.production.rendering import objects
+from tests.production.rendering import WITHOUT_CRDS, objects
 from tests.production.values import BASE, CHANGES, Change, shows
 from tests.scenarios.clusters import Snapshot, snapshot, until
 from tests.scenarios.installers import CRDS, DEPLOYMENTS, HERE, REVISION, Site, Tool
@@ -173,8 +173,7 @@ def _left(before: Snapshot, after: Snapshot) -> list[str]:
 @pytest.mark.parametrize("change", CHANGES, ids=[change.path for change in CHANGES])
 def test_pods_restart_for_a_value_exactly_when_they_must(change: Change) -> None:
     def pods(values: dict[str, Any]) -> Object:
-        # The CRDs are most of the chart, and in no pod.
-        rendered = objects(HERE, apply_merge_patch({"crds": {"enabled": False}}, values))
+        rendered = objects(HERE, apply_merge_patch(WITHOUT_CRDS, values))
         [found] = [
             obj for obj in rendered if obj["kind"] == DEPLOYMENTS.kind and "dashboard" not in obj["metadata"]["name"]
         ]
@@ -198,7 +197,7 @@ def test_a_wave_shows_no_change_that_it_does_not_make(wave: list[Change]) -> Non
 def _rendered(seen: str, values: dict[str, Any]) -> Object | None:
     kind, _, rest = seen.partition("/")
     name, _, namespace = rest.partition("@")
-    for obj in objects(HERE, apply_merge_patch(values, {"crds": {"enabled": False}})):
+    for obj in objects(HERE, apply_merge_patch(values, WITHOUT_CRDS)):
         found = obj["metadata"]
         if (obj["kind"], found["name"]) == (kind, name) and namespace in ("", found.get("namespace", HERE)):
             return obj

@@ -11,10 +11,8 @@ from typing import Any
 
 import orjson
 import pytest
-from click.testing import CliRunner
-from tests.scenarios.running import PATIENCE, Up, environment, hortus, kubectl, until, up
+from tests.scenarios.running import PATIENCE, Up, environment, kubectl, typed, until, up
 
-from hortus.cli.shell import app
 from hortus.kube import yaml
 
 FAST: dict[str, Any] = {
@@ -37,7 +35,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 
 def simulate(fleet: Up, *words: str) -> subprocess.CompletedProcess[str]:
-    return hortus("--state-dir", str(fleet.state), "simulate", *words)
+    return typed("--state-dir", str(fleet.state), "simulate", *words)
 
 
 def reported(fleet: Up, *words: str) -> dict[str, Any]:
@@ -193,8 +191,8 @@ def test_what_a_killed_run_left_can_be_removed(fleet: Up) -> None:
 
 def test_a_plan_is_printed_and_nothing_is_done() -> None:
     words = ("simulate", "fleet", "--clusters", "3", "--duration", "5s", "--seed", "9", "--plan")
-    first, second, other = (CliRunner().invoke(app, line) for line in (words, words, [*words[:-2], "10", "--plan"]))
-    assert first.exit_code == 0, first.stderr
+    first, second, other = (typed(*line) for line in (words, words, (*words[:-2], "10", "--plan")))
+    assert first.returncode == 0, first.stderr
     assert first.stdout == second.stdout != other.stdout
     assert "create  a0" in first.stdout
 
@@ -211,5 +209,5 @@ def test_options_that_are_wrong_are_named(tmp_path: Path) -> None:
         (("load", "--load-id", "Über"), "must be 1 to 8 lower-case letters and digits"),
         (("run", str(tmp_path / "none.yaml")), "No such file"),
     ):
-        done = CliRunner().invoke(app, ["simulate", *words])
-        assert (done.exit_code, message in done.stderr) == (2, True), (words, done.stderr)
+        done = typed("simulate", *words)
+        assert (done.returncode, message in done.stderr) == (2, True), (words, done.stderr)

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 import orjson
 import pytest
-from tests.scenarios.running import PATIENCE, UP, Up, hortus, is_alive, kubectl, until, up
+from tests.scenarios.running import PATIENCE, UP, Up, hortus, is_alive, kubectl, typed, until, up
 
 from hortus.kube import Client, Resource
 from hortus.kube.errors import KubeError, Unauthorized
@@ -84,7 +84,7 @@ def test_a_cluster_to_begin_with_becomes_ready_and_answers(fleet: Up) -> None:
     wait_for(fleet, "demo-1", "Ready")
 
     def printed() -> bytes:
-        answer = hortus("kubeconfig", "demo-1", "--state-dir", str(fleet.state))
+        answer = typed("kubeconfig", "demo-1", "--state-dir", str(fleet.state))
         assert answer.returncode == 0, answer.stderr
         return answer.stdout.encode()
 
@@ -144,26 +144,26 @@ def kubeconfig_of(fleet: Up, name: str) -> bytes:
 def test_tree_and_rotate_work_on_a_live_fleet(fleet: Up) -> None:
     wait_for(fleet, "demo-1", "Ready")
     before = secret(fleet, "kubeconfig-demo-1")
-    rotated = hortus("rotate", "demo-1", "--state-dir", str(fleet.state))
+    rotated = typed("rotate", "demo-1", "--state-dir", str(fleet.state))
     assert rotated.returncode == 0, rotated.stderr
     assert "gardenercluster/demo-1 rotated in" in rotated.stdout
     assert secret(fleet, "kubeconfig-demo-1")["data"] != before["data"]
-    tree = hortus("tree", "demo-1", "--state-dir", str(fleet.state))
+    tree = typed("tree", "demo-1", "--state-dir", str(fleet.state))
     assert tree.returncode == 0
     assert "✓ Cluster demo-1  answers to this kubeconfig" in tree.stdout
 
 
 def test_status_reports_to_people_to_machines_and_by_its_exit_code(fleet: Up, tmp_path: Path) -> None:
     wait_for(fleet, "demo-1", "Ready")
-    done = hortus("status", "--state-dir", str(fleet.state), "-o", "json")
+    done = typed("status", "--state-dir", str(fleet.state), "-o", "json")
     assert done.returncode == 0
     answer = orjson.loads(done.stdout)
     assert answer["running"] and answer["healthy"] and answer["objects"]["GardenerCluster"].get("Ready")
     assert set(answer["processes"]) == {"apiserver", "simulation", "controllers", "dashboard"}
-    by_root_option = hortus("--state-dir", str(fleet.state), "status")
+    by_root_option = typed("--state-dir", str(fleet.state), "status")
     assert by_root_option.returncode == 0
     assert "good" in by_root_option.stdout
-    assert hortus("status", "--state-dir", str(tmp_path)).returncode == 3
+    assert typed("status", "--state-dir", str(tmp_path)).returncode == 3
 
 
 def test_the_dashboard_shows_the_health_of_the_controllers(fleet: Up) -> None:
@@ -193,7 +193,7 @@ def test_files_with_credentials_are_for_their_owner_alone(fleet: Up) -> None:
 
 
 def test_a_second_run_on_the_same_state_names_the_process_that_uses_it(fleet: Up) -> None:
-    second = hortus("up", "--state-dir", str(fleet.state), "--port", "0")
+    second = typed("up", "--state-dir", str(fleet.state), "--port", "0")
     assert second.returncode == 1
     assert f"Hortus already runs on {fleet.state} (process {fleet.process.pid}, https://127.0.0.1:" in second.stderr
     assert f"`hortus down --state-dir {fleet.state}`" in second.stderr and "Traceback" not in second.stderr
@@ -207,7 +207,7 @@ def test_a_taken_port_is_named(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        answer = hortus("up", "--state-dir", str(tmp_path / "s"), "--port", port)
+        answer = typed("up", "--state-dir", str(tmp_path / "s"), "--port", port)
     assert answer.returncode == 1
     assert f"port {port} on 127.0.0.1 is taken by another program" in answer.stderr
     assert "--port 0" in answer.stderr
@@ -223,7 +223,7 @@ def test_a_taken_port_is_named(tmp_path: Path) -> None:
 def test_state_of_another_version_is_left_alone(tmp_path: Path, files: dict[str, str], message: str) -> None:
     for name, content in files.items():
         (tmp_path / name).write_text(content)
-    answer = hortus("up", "--state-dir", str(tmp_path), "--port", "0")
+    answer = typed("up", "--state-dir", str(tmp_path), "--port", "0")
     assert answer.returncode == 1
     assert message in answer.stderr
     assert "--state-dir DIR" in answer.stderr
@@ -252,12 +252,12 @@ def test_detached_and_ephemeral_it_is_gone_after_down(tmp_path: Path) -> None:
     assert began.returncode == 0, began.stdout + began.stderr
     assert "in memory: gone when it stops" in began.stdout
     assert kubectl(tmp_path / "state" / "kubeconfig", "create", "configmap", "gone").returncode == 0
-    assert hortus("status", "--state-dir", state).returncode == 0
-    ended = hortus("down", "--state-dir", state)
+    assert typed("status", "--state-dir", state).returncode == 0
+    ended = typed("down", "--state-dir", state)
     assert (ended.returncode, "Stopped" in ended.stdout) == (0, True)
-    assert hortus("status", "--state-dir", state).returncode == 3
+    assert typed("status", "--state-dir", state).returncode == 3
     assert not (tmp_path / "state" / "state.db").exists()
-    again = hortus("down", "--state-dir", state)
+    again = typed("down", "--state-dir", state)
     assert (again.returncode, again.stdout) == (0, f"Hortus does not run on {state}.\n")
 
 
@@ -301,7 +301,7 @@ class Writer(threading.Thread):
                         await client.create(CONFIGMAPS, obj)
                         self.acknowledged.append(name)
                 except (KubeError, OSError):
-                    continue
+                    await asyncio.sleep(0.02)  # nobody listens while the server starts again
 
 
 def kept(kubeconfig: Path) -> set[str]:
@@ -341,7 +341,7 @@ def test_nothing_acknowledged_is_lost_when_processes_are_killed(tmp_path: Path) 
             lost = set(writer.acknowledged) - kept(second.kubeconfig)
             assert not lost
             wait_for(second, "demo-1", "Ready")
-            answered = hortus("tree", "demo-1", "--state-dir", str(state))
+            answered = typed("tree", "demo-1", "--state-dir", str(state))
             assert answered.returncode == 0, answered.stdout
             assert second.end(signal.SIGINT) == 0
             assert "stopping" in second.output

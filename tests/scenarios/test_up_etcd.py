@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.apiserver.store.etcdserver import find_etcd, free_port, running_etcd
-from tests.scenarios.running import hortus, kubectl, up
+from tests.scenarios.running import kubectl, typed, up
 
 
 def test_two_servers_on_one_etcd_serve_the_same_objects(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_two_servers_on_one_etcd_serve_the_same_objects(tmp_path: Path) -> None:
 
 
 def test_a_store_that_cannot_be_is_said_at_once(tmp_path: Path) -> None:
-    refused = hortus("up", "--state-dir", str(tmp_path), "--store", "etcd://me:canary@127.0.0.1:1")
+    refused = typed("up", "--state-dir", str(tmp_path), "--store", "etcd://me:canary@127.0.0.1:1")
     assert refused.returncode == 1
     assert "store_password_file" in refused.stderr
     assert "canary" not in refused.stderr + refused.stdout
