@@ -19,8 +19,6 @@ from hortus.kube.objects import Object
 
 MOST_ATTEMPTS = 150
 PARTS = 4
-parts = pytest.mark.parametrize("part", range(PARTS))
-"""Each part takes one answer in so many, so that the parts run at the same time."""
 
 
 def one_of(parts: int) -> pytest.MarkDecorator:
@@ -43,12 +41,18 @@ class AttemptWorld(Protocol):
 W = TypeVar("W", bound=AttemptWorld)
 
 
-async def is_killed(controller: str, here: W, answers: int, work: Callable[[W], Awaitable[object]]) -> bool:
-    """Run a process that is killed at an answer; False when the work is done before that."""
-    killer = Killer(controller, here.requests, remote=True)
+async def is_killed(
+    controller: str, here: W, answers: int, work: Callable[[W], Awaitable[object]], *, reads: int = 1
+) -> tuple[bool, int]:
+    """Run a process that is killed at an answer; False when the work is done before that. Next to it: its answers.
+
+    `reads` is the Killer's.
+    """
+    killer = Killer(controller, here.requests, reads=reads, remote=True)
     done = asyncio.create_task(_named(work(here)), name="work")
     try:
-        return await killed_at(killer, answers, here.controllers(), done)
+        killed = await killed_at(killer, answers, here.controllers(), done)
+        return killed, killer.calls
     finally:
         killer.rest()
         done.cancel()
@@ -76,28 +80,34 @@ class Attempts(Generic[W]):
         work: Callable[[W], Awaitable[object]],
         *,
         least: int,
+        reads: int = 1,
         state: Callable[[W], Awaitable[Object]] | None = None,
     ) -> None:
-        """Kill the work at each of its answers and compare the ends. The controller gets at least `least` answers."""
+        """Kill the work at each of its answers and compare the ends. The controller gets at least `least` answers.
+
+        `reads` is the Killer's.
+        """
         compared = state or self._state
         # A process starts in the task of the test, whose calls are not those of a worker.
         task = asyncio.current_task()
         assert task is not None
         task.set_name("test")
 
-        async def attempt(answers: int | None) -> tuple[Object, bool]:
+        async def attempt(answers: int | None) -> tuple[Object, bool, int]:
             async with world() as here:
                 await prepare(here)
-                killed = answers is not None and await is_killed(self._controller, here, answers, work)
+                killed, seen = False, 0
+                if answers is not None:
+                    killed, seen = await is_killed(self._controller, here, answers, work, reads=reads)
                 async with here.controllers():
                     await work(here)
-                    return await compared(here), killed
+                    return await compared(here), killed, seen
 
-        expected, _ = await attempt(None)
+        expected, _, _ = await attempt(None)
         for answers in itertools.count(part, self._parts):
-            found, killed = await attempt(answers)
-            assert found == expected, f"killed at answer {answers}"
+            found, killed, seen = await attempt(answers)
+            assert found == expected, f"killed at answer {answers}, the last of {seen}"
             if not killed:
-                assert answers >= least, "too few answers: the killer missed the controller"
+                assert seen >= least, "too few answers: the killer missed the controller"
                 return
             assert answers < MOST_ATTEMPTS

@@ -11,8 +11,21 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
+import pytest
+
 MOST_CALLS = 60
 """Calls after which an enumeration gives up."""
+SAMPLE = 3
+"""One read in so many is a point of a sample."""
+sampled = pytest.mark.parametrize(
+    "reads",
+    [pytest.param(SAMPLE, id="sample"), pytest.param(1, id="every-call", marks=pytest.mark.soak)],
+)
+"""The points of an enumeration: a sample in `make test-all`, every call in `make soak`.
+
+A sample has each write, and one in three of the calls that only read. A read leaves nothing for the next process, so a
+kill after it mostly repeats the kill after the call before it.
+"""
 
 
 class Observed(Protocol):
@@ -24,8 +37,8 @@ class Observed(Protocol):
 class Killer:
     """Ends the workers of a controller as soon as they have made so many calls."""
 
-    def __init__(self, controller: str, *requests: Observed, reads: bool = True, remote: bool = False) -> None:
-        """Calls that only read count where `reads` is true.
+    def __init__(self, controller: str, *requests: Observed, reads: int = 1, remote: bool = False) -> None:
+        """Each write counts, and of the calls that only read one in `reads`; none where it is 0.
 
         With `remote` so do those to other clusters, whose tasks have no name: then no call of the test is observed.
         """
@@ -34,6 +47,9 @@ class Killer:
         self._reads = reads
         self._remote = remote
         self._left = 0
+        self._read = 0
+        self.calls = 0
+        """The calls since the last aim, those that do not count included."""
         for one in requests:
             one.on_answer = self._answered
 
@@ -41,13 +57,17 @@ class Killer:
         """Strike at the call after so many."""
         self.struck.clear()
         self._left = calls
+        self._read = self.calls = 0
 
     def rest(self) -> None:
         """Strike no more."""
         self._left = -1
 
     def _answered(self, method: str, *_: str) -> None:
-        if (method == "GET" and not self._reads) or not self._is_ours(asyncio.current_task()):
+        if not self._is_ours(asyncio.current_task()):
+            return
+        self.calls += 1
+        if method == "GET" and not self._is_point():
             return
         if self._left:
             self._left -= 1
@@ -58,6 +78,11 @@ class Killer:
             if self._is_worker(task):
                 task.cancel()
         raise asyncio.CancelledError
+
+    def _is_point(self) -> bool:
+        """True for the first call that only reads, and for one in `reads` from there on."""
+        self._read += 1
+        return bool(self._reads) and (self._read - 1) % self._reads == 0
 
     def _is_ours(self, task: asyncio.Task[Any] | None) -> bool:
         if task is None:

@@ -2,6 +2,7 @@
 
 Each attempt has a control plane and a cluster of its own. The first process is killed at one answer, an attempt later
 at the next; a second process ends the work. The state then is that of a work that nobody interrupted.
+`tests.domains.killing.sampled` says which requests are in which run.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from tests.domains.attempts import Attempts, parts
+from tests.domains.attempts import Attempts
+from tests.domains.killing import sampled
 from tests.domains.modules.kyma.test_modules import ready_with
 from tests.domains.modules.kyma.world import (
     CRDS,
@@ -75,12 +77,12 @@ async def _state(here: KymaWorld) -> Object:
     }
 
 
-ATTEMPTS = Attempts("kyma", _state)
+ATTEMPTS = Attempts("kyma", _state, parts=1)
 
 
-@parts
-async def test_an_installation_survives_a_kill_at_every_await(server: TestServer, part: int) -> None:
-    await ATTEMPTS.assert_no_kill_shows(partial(kyma_world, server), part, _world, _installed, least=12)
+@sampled
+async def test_an_installation_survives_a_kill_at_every_await(server: TestServer, reads: int) -> None:
+    await ATTEMPTS.assert_no_kill_shows(partial(kyma_world, server), 0, _world, _installed, least=12, reads=reads)
 
 
 async def _moved(here: KymaWorld) -> object:
@@ -96,9 +98,9 @@ async def _installed_world(here: KymaWorld) -> None:
         await _installed(here)
 
 
-@parts
-async def test_a_channel_move_survives_a_kill_at_every_await(server: TestServer, part: int) -> None:
-    await ATTEMPTS.assert_no_kill_shows(partial(kyma_world, server), part, _installed_world, _moved, least=4)
+@sampled
+async def test_a_channel_move_survives_a_kill_at_every_await(server: TestServer, reads: int) -> None:
+    await ATTEMPTS.assert_no_kill_shows(partial(kyma_world, server), 0, _installed_world, _moved, least=4, reads=reads)
 
 
 async def _left(here: KymaWorld) -> Object:
@@ -128,10 +130,10 @@ async def _taken_off(here: KymaWorld) -> object:
     return await here.until(says, KYMAS, "default", INSIDE, cluster="skr")
 
 
-@parts
-async def test_a_removal_survives_a_kill_at_every_await(server: TestServer, part: int) -> None:
+@sampled
+async def test_a_removal_survives_a_kill_at_every_await(server: TestServer, reads: int) -> None:
     await ATTEMPTS.assert_no_kill_shows(
-        partial(kyma_world, server), part, _installed_world, _taken_off, least=3, state=_left
+        partial(kyma_world, server), 0, _installed_world, _taken_off, least=3, reads=reads, state=_left
     )
 
 
@@ -152,10 +154,10 @@ async def _unmanaged(here: KymaWorld) -> object:
     return await here.until(says, KYMAS, "default", INSIDE, cluster="skr")
 
 
-@parts
-async def test_an_unmanaged_module_survives_a_kill_at_every_await(server: TestServer, part: int) -> None:
+@sampled
+async def test_an_unmanaged_module_survives_a_kill_at_every_await(server: TestServer, reads: int) -> None:
     await ATTEMPTS.assert_no_kill_shows(
-        partial(kyma_world, server), part, _installed_world, _unmanaged, least=3, state=_left
+        partial(kyma_world, server), 0, _installed_world, _unmanaged, least=3, reads=reads, state=_left
     )
 
 
@@ -170,11 +172,11 @@ async def _rest(here: KymaWorld) -> Object:
     return {"manifests": await here.manifests(), "crds": [name for name in crds if name.endswith(GROUP)]}
 
 
-@parts
+@sampled
 async def test_a_deletion_survives_a_kill_at_every_await(
-    server: TestServer, part: int, monkeypatch: pytest.MonkeyPatch
+    server: TestServer, reads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deletion, "PAUSE", 0.0)
     await ATTEMPTS.assert_no_kill_shows(
-        partial(kyma_world, server), part, _installed_world, _deleted, least=20, state=_rest
+        partial(kyma_world, server), 0, _installed_world, _deleted, least=20, reads=reads, state=_rest
     )

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import pytest
 from tests.domains.attempts import MOST_ATTEMPTS, is_killed
+from tests.domains.killing import sampled
 from tests.domains.modules.kyma.go_system import GO, MANIFEST, Call, GoSystem, applied_by, objects, uids
 from tests.domains.modules.kyma.test_modules import ready_with
 from tests.domains.modules.kyma.world import (
@@ -143,13 +144,13 @@ async def test_the_go_system_finds_its_own_objects_after_us(here: KymaWorld) -> 
     assert {key: ours[key] for key in copies} == {key: theirs[key] for key in copies}
 
 
-@pytest.mark.parametrize("part", range(2))
-async def test_the_go_system_continues_an_installation_after_any_request(server: TestServer, part: int) -> None:
+@sampled
+async def test_the_go_system_continues_an_installation_after_any_request(server: TestServer, reads: int) -> None:
     """It is killed at each of its answers; the Go system ends it, and every object keeps its uid."""
-    for answers in itertools.count(part, 2):
+    for answers in itertools.count():
         async with kyma_world(server) as here:
             go = await world(here)
-            killed = await is_killed("kyma", here, answers, lambda here: here.until(_is_listed))
+            killed, seen = await is_killed("kyma", here, answers, lambda here: here.until(_is_listed), reads=reads)
             before = uids(await objects(here))
             await run(go.installation())
             await kept(here, before)
@@ -157,21 +158,21 @@ async def test_the_go_system_continues_an_installation_after_any_request(server:
         if not killed:
             break
         assert answers < MOST_ATTEMPTS
-    assert answers >= 12, "too few answers: the killer missed the controller"
+    assert seen >= 12, "too few answers: the killer missed the controller"
 
 
-@pytest.mark.parametrize("part", range(2))
+@sampled
 async def test_the_go_system_continues_a_deletion_after_any_request(
-    server: TestServer, part: int, monkeypatch: pytest.MonkeyPatch
+    server: TestServer, reads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The Kyma is released when nothing is left; until then the Go system has all that it needs to end it."""
     monkeypatch.setattr(deletion, "PAUSE", 0.0)
-    for answers in itertools.count(part, 2):
+    for answers in itertools.count():
         async with kyma_world(server) as here:
             go = await world(here)
             await run(go.installation())
             await here.delete_kyma()
-            killed = await is_killed("kyma", here, answers, lambda here: here.until_gone())
+            killed, seen = await is_killed("kyma", here, answers, lambda here: here.until_gone(), reads=reads)
             if ("control plane", "Kyma", f"{HOME}/{NAME}") in await objects(here):
                 await run([*go.deletion(), go.release])
             left = await objects(here)
@@ -180,7 +181,7 @@ async def test_the_go_system_continues_a_deletion_after_any_request(
         if not killed:
             break
         assert answers < MOST_ATTEMPTS
-    assert answers >= 12, "too few answers: the killer missed the controller"
+    assert seen >= 12, "too few answers: the killer missed the controller"
 
 
 def _is_listed(kyma: dict[str, object]) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import pytest
-from tests.domains.killing import MOST_CALLS, Killer, killed_at
+from tests.domains.killing import MOST_CALLS, Killer, killed_at, sampled
 from tests.domains.modules.manifests.test_kill import install, remove, upgrade
 from tests.domains.modules.manifests.world import CONFIG_MAPS, CRDS, HOME, MODULES, SAMPLES, ModuleWorld, module_world
 
@@ -65,21 +65,23 @@ async def check(here: ModuleWorld) -> None:
         assert manifest["metadata"]["annotations"][Annotation.SYNCED_OCI_REF]
 
 
+@sampled
 @pytest.mark.parametrize("work", [install, upgrade, remove])
-async def test_the_inventory_lists_every_object_after_any_call(server: TestServer, work: Work) -> None:
+async def test_the_inventory_lists_every_object_after_any_call(server: TestServer, work: Work, reads: int) -> None:
     for calls in range(MOST_CALLS):
         async with module_world(server) as here:
             here.flags = ["--manifest-requeue-busy-interval=10ms"]
-            killer = Killer("manifest", here.requests, remote=True)
+            killer = Killer("manifest", here.requests, reads=reads, remote=True)
             killer.rest()
             done = asyncio.ensure_future((await work(here))())
             struck = await killed_at(killer, calls, here.controllers(), done)
+            made = killer.calls
             killer.rest()
             await check(here)
             done.cancel()
             with suppress(asyncio.CancelledError):
                 await done
             if not struck:
-                assert calls > 7, "the enumeration ended before anything happened"
+                assert made > 7, "the enumeration ended before anything happened"
                 return
     raise AssertionError(f"not over after {MOST_CALLS} calls")

@@ -2,6 +2,7 @@
 
 Each attempt has clusters of its own. The first process is killed at one answer, an attempt later at the next; a second
 process ends the work. The state then is that of a work that nobody interrupted.
+`tests.domains.killing.sampled` says which requests are in which run.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from tests.domains.attempts import Attempts, parts
+from tests.domains.attempts import Attempts
+from tests.domains.killing import sampled
 from tests.domains.stacks.addons.releases import config_map
 from tests.domains.stacks.addons.test_stages import AFTER, BEFORE, NEXT, ONE, applied, chart
 from tests.domains.stacks.addons.world import CONFIG_MAPS, AddonWorld, addon_world, conditions
@@ -41,7 +43,7 @@ async def _state(here: AddonWorld) -> Object:
     }
 
 
-ATTEMPTS = Attempts("clusteraddon", _state)
+ATTEMPTS = Attempts("clusteraddon", _state, parts=1)
 
 
 async def _world(here: AddonWorld) -> None:
@@ -66,9 +68,11 @@ async def _installed(here: AddonWorld) -> object:
     return await here.installed(ONE)
 
 
-@parts
-async def test_an_installation_survives_a_kill_at_every_await(server: TestServer, tmp_path: Path, part: int) -> None:
-    await ATTEMPTS.assert_no_kill_shows(partial(addon_world, server, tmp_path), part, _world, _installed, least=20)
+@sampled
+async def test_an_installation_survives_a_kill_at_every_await(server: TestServer, tmp_path: Path, reads: int) -> None:
+    await ATTEMPTS.assert_no_kill_shows(
+        partial(addon_world, server, tmp_path), 0, _world, _installed, least=20, reads=reads
+    )
 
 
 async def _installed_world(here: AddonWorld) -> None:
@@ -83,9 +87,9 @@ async def _upgraded(here: AddonWorld) -> object:
     return await here.installed(NEXT)
 
 
-@parts
+@sampled
 async def test_an_upgrade_in_stages_survives_a_kill_at_every_await(
-    server: TestServer, tmp_path: Path, part: int
+    server: TestServer, tmp_path: Path, reads: int
 ) -> None:
     world = partial(addon_world, server, tmp_path)
-    await ATTEMPTS.assert_no_kill_shows(world, part, _installed_world, _upgraded, least=20)
+    await ATTEMPTS.assert_no_kill_shows(world, 0, _installed_world, _upgraded, least=20, reads=reads)
