@@ -1,6 +1,7 @@
 """A process that is killed at any of its requests is replaced without a trace, also while addons go to Flux or back.
 
-Every await of each work is enumerated. Flux goes on meanwhile. No object is created again, and none uninstalled.
+Every await of each work is enumerated: one in eight in `make test-all`, the others in `make soak`. Flux goes on
+meanwhile. No object is created again, and none uninstalled.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.domains.attempts import PARTS, Attempts, one_of
+from tests.domains.attempts import Attempts, one_of
 from tests.domains.stacks.addons.test_stages import AFTER, BEFORE, NEXT, ONE, applied, chart
 from tests.domains.stacks.addons.world import CONFIG_MAPS, conditions
 from tests.domains.stacks.flux.test_handover import by_flux, by_hortus
@@ -54,7 +55,9 @@ async def _state(there: FluxWorld) -> Object:
     }
 
 
-ATTEMPTS = Attempts("clusteraddon", _state)
+PARTS = 8
+"""An attempt waits for Flux as well. `tests.domains.stacks.addons.test_kill` has each write of the same controller."""
+ATTEMPTS = Attempts("clusteraddon", _state, parts=PARTS)
 
 
 async def _chosen(there: FluxWorld) -> None:
