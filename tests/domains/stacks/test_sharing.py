@@ -12,6 +12,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 import pytest
+from tests.domains.definitions import define
 from tests.domains.stacks.addons.releases import DirectRenderer, config_map
 from tests.domains.stacks.addons.test_kill import GATE, OPEN
 from tests.domains.stacks.addons.test_stages import AFTER, BEFORE, NEXT, ONE, applied, chart
@@ -44,8 +45,6 @@ from hortus.engine.rollouts import RolloutGate
 from hortus.engine.shards import Shards
 from hortus.kube import Client, Resource, yaml
 from hortus.kube.objects import Object, ObjectKey, key_of
-from hortus.schema import crd
-from hortus.simulation.capi.definitions import CRDS
 from hortus.testing.apiserver import TestServer
 from hortus.testing.waiting import wait_for
 
@@ -348,8 +347,7 @@ def _is_ready(obj: Object) -> bool:
 @asynccontextmanager
 async def shared(server: TestServer, folder: Path) -> AsyncIterator[Shared]:
     async with addon_world(server, folder) as world, AsyncExitStack() as open_clients:
-        for kind in (types.ClusterStack, types.ClusterStackRelease, types.StackPolicy):
-            await world.client.apply(CRDS, crd(kind), field_manager="test")
+        await define(server, world.name, types.ClusterStack, types.ClusterStackRelease, types.StackPolicy)
         insides = {}
         for name in NAMES:
             await asyncio.to_thread(server.create_cluster, f"{world.name}-{name}")

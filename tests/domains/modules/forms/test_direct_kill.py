@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from tests.domains.killing import MOST_CALLS
 from tests.domains.modules.forms.world import CONFIG_MAPS, HOME, OneCluster, one_cluster
-from tests.scenarios.running import environment, hortus
+from tests.domains.modules.registry.shelves import Shelf
+from tests.scenarios.running import environment, typed
 
 from hortus.domains.modules.direct.cluster import DirectCluster
 from hortus.domains.modules.direct.installing import DirectInstaller
@@ -78,11 +79,11 @@ async def left(here: OneCluster) -> list[str]:
 
 @pytest.mark.parametrize("work", [first, upgrade, remove])
 async def test_killed_after_any_call_the_same_command_reaches_the_same_end(
-    server: TestServer, work: Callable[[Client], Awaitable[None]]
+    server: TestServer, shelf: Shelf, work: Callable[[Client], Awaitable[None]]
 ) -> None:
     expected: list[str] | None = None
     for calls in range(-1, MOST_CALLS):
-        async with one_cluster(server) as here:
+        async with one_cluster(server, shelf) as here:
             if work is not first:
                 await first(here.client)
             death = Death()
@@ -118,7 +119,7 @@ def test_a_process_that_is_killed_while_it_waits_is_continued(
             if line.startswith("waiting until all objects are ready"):
                 os.kill(process.pid, number)
         assert process.wait(60) == (130 if number is signal.SIGINT else -signal.SIGKILL)
-    shown = hortus("--kubeconfig", str(here.kubeconfig), "module", "status").stdout
+    shown = typed("--kubeconfig", str(here.kubeconfig), "module", "status").stdout
     assert shown.splitlines()[1].split()[:3] == ["slow", "1.0.0", "Processing"]
-    again = hortus("--kubeconfig", str(here.kubeconfig), *words, "--no-wait")
+    again = typed("--kubeconfig", str(here.kubeconfig), *words, "--no-wait")
     assert "module slow 1.0.0 is applied: 1 unchanged" in again.stdout, again.stderr

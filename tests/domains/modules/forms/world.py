@@ -1,4 +1,4 @@
-"""One cluster and one registry with the sample modules, both reached through real sockets."""
+"""A cluster, and a registry with the sample modules, both reached through real sockets."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.domains.definitions import define
 from tests.domains.modules.registry.shelves import Shelf, shelf
 
 from hortus.cli.flags import FLAGS
@@ -32,7 +33,6 @@ from hortus.kube import Client, Resource
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object
 from hortus.testing.apiserver import TestServer
-from hortus.testing.clusters import install
 from hortus.testing.waiting import wait_for, wait_gone
 
 HOME = "kyma-system"
@@ -77,7 +77,7 @@ class OneCluster:
 
     async def become_control_plane(self) -> None:
         """Install the kinds and the catalog of the sample modules."""
-        await install(self.client, Kyma, Manifest, ModuleTemplate, ModuleReleaseMeta, Watcher)
+        await define(self.server, self.name, Kyma, Manifest, ModuleTemplate, ModuleReleaseMeta, Watcher)
         by_kind = {one.kind: one for one in (MODULE_TEMPLATES, MODULE_RELEASE_METAS)}
         for obj in sample_catalog(sample_modules(), namespace=HOME):
             await self.client.create(by_kind[obj["kind"]], obj)
@@ -123,12 +123,19 @@ def _state(obj: Object) -> str:
 
 
 @asynccontextmanager
-async def one_cluster(server: TestServer) -> AsyncIterator[OneCluster]:
-    """A new cluster with the namespace of modules, and a registry with the sample modules."""
+async def sample_shelf() -> AsyncIterator[Shelf]:
+    """A registry with the sample modules."""
+    async with shelf() as made:
+        for module in sample_modules():
+            await push_component(made.access, module.layout(made.access))
+        yield made
+
+
+@asynccontextmanager
+async def one_cluster(server: TestServer, shelf: Shelf) -> AsyncIterator[OneCluster]:
+    """A new cluster with the namespace of modules, next to a registry."""
     name = f"one-{next(_numbers)}"
     await asyncio.to_thread(server.create_cluster, name)
-    async with Client.from_kubeconfig(server.kubeconfig_for(name)) as client, shelf() as registry:
-        for module in sample_modules():
-            await push_component(registry.access, module.layout(registry.access))
+    async with Client.from_kubeconfig(server.kubeconfig_for(name)) as client:
         await client.create(NAMESPACES, {"metadata": {"name": HOME}})
-        yield OneCluster(server, client, name, registry)
+        yield OneCluster(server, client, name, shelf)

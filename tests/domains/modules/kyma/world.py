@@ -6,10 +6,11 @@ import asyncio
 import base64
 import itertools
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
 import msgspec
+from tests.domains.definitions import define
 
 from hortus.domains.modules import settings
 from hortus.domains.modules.flags import FLAGS
@@ -41,7 +42,6 @@ from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, ObjectKey
 from hortus.kube.watch import BOOKMARK, DELETED
-from hortus.schema import crd
 from hortus.testing.apiserver import TestServer
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
@@ -141,7 +141,9 @@ class Requests:
 class KymaWorld:
     """One logical cluster as the control plane."""
 
-    def __init__(self, server: TestServer, client: Client, name: str) -> None:
+    def __init__(self, server: TestServer, client: Client, name: str, opened: AsyncExitStack) -> None:
+        self._opened = opened
+        self._insides: dict[str, Client] = {}
         self.server = server
         self.client = client
         self.name = name
@@ -236,9 +238,11 @@ class KymaWorld:
 
     @asynccontextmanager
     async def inside(self, name: str = "skr") -> AsyncIterator[Client]:
-        path = await asyncio.to_thread(self.server.kubeconfig_for, self.full(name))
-        async with Client.from_kubeconfig(path) as client:
-            yield client
+        """A client of a managed cluster, one for the whole test: each would have a certificate and connections."""
+        if name not in self._insides:
+            path = await asyncio.to_thread(self.server.kubeconfig_for, self.full(name))
+            self._insides[name] = await self._opened.enter_async_context(Client.from_kubeconfig(path))
+        yield self._insides[name]
 
     async def kyma(
         self,
@@ -440,8 +444,7 @@ async def kyma_world(server: TestServer) -> AsyncIterator[KymaWorld]:
     """A fresh control plane with the CRDs and the namespace."""
     name = f"kcp-{next(_numbers)}"
     await asyncio.to_thread(server.create_cluster, name)
-    async with Client.from_kubeconfig(server.kubeconfig_for(name)) as client:
-        for kind in (Kyma, Manifest, ModuleTemplate, ModuleReleaseMeta):
-            await client.create(CRDS, crd(kind))
+    async with AsyncExitStack() as opened, Client.from_kubeconfig(server.kubeconfig_for(name)) as client:
+        await define(server, name, Kyma, Manifest, ModuleTemplate, ModuleReleaseMeta)
         await client.create(NAMESPACES, {"metadata": {"name": HOME}})
-        yield KymaWorld(server, client, name)
+        yield KymaWorld(server, client, name, opened)

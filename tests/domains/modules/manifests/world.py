@@ -11,6 +11,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from tests.domains.counting import Answer, note, requests_of
+from tests.domains.definitions import define
 
 from hortus.domains.modules import settings
 from hortus.domains.modules.clusters import SECRET_SELECTOR, KymaClusters
@@ -32,7 +33,6 @@ from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.errors import Forbidden, NotFound
 from hortus.kube.objects import Object, ObjectKey, parse_time
 from hortus.kube.watch import WatchEvent
-from hortus.schema import crd
 from hortus.simulation.garden.kinds import LOGICAL_CLUSTERS
 from hortus.testing.apiserver import TestServer
 from hortus.testing.waiting import wait_for
@@ -453,8 +453,7 @@ async def module_world(server: TestServer) -> AsyncIterator[ModuleWorld]:
         Client.from_kubeconfig(server.kubeconfig_for(name)) as client,
         Client.from_kubeconfig(server.kubeconfig_for(f"{name}-one")) as inside,
     ):
-        for kind in (Kyma, Manifest, Leftover):
-            await client.create(CRDS, crd(kind))
+        await define(server, name, Kyma, Manifest, Leftover)
         await client.create(NAMESPACES, {"metadata": {"name": HOME}})
         await inside.create(NAMESPACES, {"metadata": {"name": MODULES}})
         world = ModuleWorld(server, client, inside, name)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.domains.counting import Answer, note, requests_of
+from tests.domains.definitions import define
 from tests.domains.stacks.addons.releases import DirectRenderer, ReleaseShelf
 
 from hortus.domains.stacks.addons.composition import add_addons
@@ -34,8 +35,7 @@ from hortus.kube import Client, Resource, yaml
 from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, ObjectKey
-from hortus.schema import crd
-from hortus.simulation.capi.definitions import CRDS, install
+from hortus.simulation.capi.definitions import definitions
 from hortus.testing.apiserver import TestServer
 from hortus.testing.waiting import wait_for, wait_gone
 
@@ -46,6 +46,7 @@ DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 PLANES = Resource("controlplane.cluster.x-k8s.io", "v1beta1", "kubeadmcontrolplanes", "KubeadmControlPlane")
 INFRA = Resource("infrastructure.cluster.x-k8s.io", "v1beta1", "dockerclusters", "DockerCluster")
 V1BETA1 = CLUSTERS["v1beta1"]
+CAPI = tuple(definitions())
 PATIENCE = 60.0
 _numbers = itertools.count(1)
 
@@ -264,7 +265,6 @@ async def addon_world(server: TestServer, folder: Path) -> AsyncIterator[AddonWo
         Client.from_kubeconfig(server.kubeconfig_for(name)) as client,
         Client.from_kubeconfig(server.kubeconfig_for(f"{name}-inside")) as inside,
     ):
-        await install(client)
-        await client.apply(CRDS, crd(ClusterAddon), field_manager="test")
+        await define(server, name, *CAPI, ClusterAddon)
         await client.create(NAMESPACES, {"metadata": {"name": HOME}})
         yield AddonWorld(server, client, inside, name, shelf)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.domains.counting import note
+from tests.domains.definitions import define
 from tests.domains.stacks.releasing import write_release
 
 from hortus.domains.stacks import settings, types
@@ -21,8 +22,7 @@ from hortus.kube import Client, PatchKind, Resource
 from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.objects import Object
 from hortus.render.helm import BuiltinRenderer
-from hortus.schema import crd
-from hortus.simulation.capi.definitions import CRDS, install
+from hortus.simulation.capi.definitions import CRDS, definitions
 from hortus.testing.apiserver import TestServer
 from hortus.testing.waiting import wait_for, wait_gone
 
@@ -36,6 +36,7 @@ PROVIDERS = Resource("infrastructure.clusterstack.x-k8s.io", "v1alpha1", f"{_PRO
 TEMPLATES = Resource(
     "infrastructure.clusterstack.x-k8s.io", "v1alpha1", f"{_PROVIDER.lower()}templates", f"{_PROVIDER}Template"
 )
+CAPI = tuple(definitions())
 KINDS = (types.ClusterStack, types.ClusterStackRelease, types.ClusterAddon, types.StackPolicy)
 _numbers = itertools.count(1)
 _ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -176,9 +177,7 @@ async def catalog_world(server: TestServer, folder: Path) -> AsyncIterator[Catal
     name = f"catalog-{next(_numbers)}"
     server.create_cluster(name)
     async with Client.from_kubeconfig(server.kubeconfig_for(name)) as client:
-        await install(client)
-        for definition in (*map(crd, KINDS), *_provider_crds((PROVIDERS, TEMPLATES))):
-            await client.apply(CRDS, definition, field_manager="test")
+        await define(server, name, *CAPI, *KINDS, *_provider_crds((PROVIDERS, TEMPLATES)))
         for namespace in (HOME, TEAM):
             await client.create(NAMESPACES, {"metadata": {"name": namespace}})
         yield CatalogWorld(client, folder)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.domains.definitions import define
 from tests.domains.stacks.addons.world import CONFIG_MAPS, HOME, V1BETA1, AddonWorld, addon_world
 
 from hortus.domains import free_port
@@ -16,11 +17,12 @@ from hortus.engine.serving import self_signed
 from hortus.kube import SystemClock
 from hortus.kube.objects import Object, Resource
 from hortus.simulation.flux.composition import add_flux
-from hortus.simulation.flux.definitions import install
+from hortus.simulation.flux.definitions import definitions
 from hortus.simulation.flux.kinds import REQUESTED
 from hortus.simulation.flux.settings import FluxSimulationSettings
 from hortus.testing.apiserver import TestServer
 
+FLUX = tuple(definitions())
 PAIR = self_signed(["127.0.0.1"], now=SystemClock().now())
 
 
@@ -80,5 +82,5 @@ async def flux_world(server: TestServer, folder: Path, *, default: bool = False)
         here.flux = FluxSettings(offered=True, default=default)
         here.pair = PAIR
         here.port = free_port()
-        await install(here.client)
+        await define(server, here.name, *FLUX)
         yield FluxWorld(here)

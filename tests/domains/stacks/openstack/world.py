@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import itertools
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.domains.definitions import define
 from tests.waiting import PATIENCE, until
 
 from hortus.domains.stacks.openstack.clouds import CloudAccess
@@ -30,8 +32,8 @@ from hortus.kube import Client, yaml
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, Resource
 from hortus.simulation.glance import CloudServer
-from hortus.testing import FakeClock, install, wait_for
-from hortus.testing.apiserver import running_apiserver
+from hortus.testing import FakeClock, wait_for
+from hortus.testing.apiserver import TestServer
 
 RELEASE = "openstack-ferrol-1-27-v4"
 IMAGE_NAME = "ubuntu-capi-image-v1.27.8"
@@ -58,6 +60,7 @@ openStackNodeImages:
         hw_disk_bus: scsi
 """
 POLL = 31.0
+_numbers = itertools.count(1)
 
 
 class Requests:
@@ -272,12 +275,14 @@ def is_active(found: OpenStackNodeImageRelease) -> bool:
 
 
 @asynccontextmanager
-async def made_world(folder: Path) -> AsyncIterator[World]:
+async def made_world(server: TestServer, folder: Path) -> AsyncIterator[World]:
+    """A world of its own: a logical cluster of the server, and a cloud."""
     clock = FakeClock()
+    name = f"openstack-{next(_numbers)}"
+    await asyncio.to_thread(server.create_cluster, name)
     async with (
-        running_apiserver() as server,
-        Client.from_kubeconfig(server.kubeconfig) as client,
+        Client.from_kubeconfig(server.kubeconfig_for(name)) as client,
         CloudServer(clock=clock) as cloud,
     ):
-        await install(client, OpenStackClusterStackRelease, OpenStackNodeImageRelease)
+        await define(server, name, OpenStackClusterStackRelease, OpenStackNodeImageRelease)
         yield World(client, cloud, folder, clock)
