@@ -19,7 +19,7 @@ from tests.domains.modules.forms.world import (
     SAMPLES,
     OneCluster,
 )
-from tests.scenarios.running import hortus
+from tests.scenarios import running
 
 from hortus.domains.modules.names import Annotation
 from hortus.kube import Resource
@@ -54,7 +54,7 @@ metadata:
 
 
 async def typed(here: OneCluster, *words: str) -> subprocess.CompletedProcess[str]:
-    return await asyncio.to_thread(hortus, "--kubeconfig", str(here.kubeconfig), "module", *words)
+    return await asyncio.to_thread(running.typed, "--kubeconfig", str(here.kubeconfig), "module", *words)
 
 
 async def done(here: OneCluster, *words: str) -> str:
@@ -285,7 +285,7 @@ async def test_a_kubeconfig_that_does_not_work_is_named(here: OneCluster, tmp_pa
     broken = tmp_path / "kubeconfig"
     broken.write_text(json.dumps(document))
     finished = await asyncio.to_thread(
-        hortus, "--kubeconfig", str(broken), "module", "install", GREETER, registry(here)
+        running.typed, "--kubeconfig", str(broken), "module", "install", GREETER, registry(here)
     )
     assert finished.returncode == 1
     assert "127.0.0.1:1" in finished.stderr and "Traceback" not in finished.stderr

@@ -15,7 +15,7 @@ from tests.domains.modules.forms.world import (
     SAMPLES,
     OneCluster,
 )
-from tests.scenarios.running import hortus
+from tests.scenarios import running
 
 from hortus.domains.modules.types import KYMAS, MODULE_RELEASE_METAS
 from hortus.engine.kubeconfigs import SECRETS
@@ -109,7 +109,7 @@ async def test_the_commands_of_the_clusters_owner_work_as_they_are(here: OneClus
         await here.kyma_is("Ready")
 
         async def typed(*words: str) -> str:
-            done = await asyncio.to_thread(hortus, "--kubeconfig", str(here.kubeconfig), "module", *words)
+            done = await asyncio.to_thread(running.hortus, "--kubeconfig", str(here.kubeconfig), "module", *words)
             assert done.returncode == 0, done.stderr
             return done.stdout
 
@@ -141,7 +141,7 @@ async def test_the_commands_of_the_clusters_owner_work_as_they_are(here: OneClus
     ],
 )
 def test_flags_that_the_form_excludes_are_refused_at_the_start(here: OneCluster, flag: str, message: str) -> None:
-    refused = hortus(
+    refused = running.typed(
         "run",
         f"--kubeconfig={here.kubeconfig}",
         "--gardener-kubeconfig-path=",

@@ -7,7 +7,7 @@ import subprocess
 from typing import Any
 
 from tests.domains.modules.kyma.documents import release, template
-from tests.scenarios.running import hortus
+from tests.scenarios import running
 
 from hortus.domains.modules.names import MANAGED_BY_KYMA, Label
 from hortus.domains.modules.types import (
@@ -69,7 +69,7 @@ class Cluster:
         await self.client.patch(KYMAS, "default", status, NAMESPACE, subresource="status")
 
     async def _run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return await asyncio.to_thread(hortus, "--kubeconfig", str(self.server.kubeconfig), *words)
+        return await asyncio.to_thread(running.typed, "--kubeconfig", str(self.server.kubeconfig), *words)
 
     async def until_listed(self, says: Any) -> list[Object]:
         found = await wait_for(self.client, KYMAS, "default", NAMESPACE, until=lambda one: says(_modules(one)))
