@@ -18,6 +18,7 @@ from tests.waiting import until
 
 from hortus.engine.livemigration import MigrationRecord, StepRefused, steps
 from hortus.engine.livemigration.steps import Action
+from hortus.kube.clock import SystemClock
 
 DOWN = 2.0
 """Seconds for which a fault lasts."""
@@ -137,7 +138,9 @@ class FaultyWalk:
 @asynccontextmanager
 async def faulty_walk(folder: Path) -> AsyncIterator[FaultyWalk]:
     """A migration under load; at its end nothing that was acknowledged is lost, and no invariant was broken."""
-    async with real_plane(folder, servers=1) as plane, plane.observed() as observer:
+    # Real time: a leader whose renewal hangs in a fault has to step down while it hangs.
+    real = real_plane(folder, servers=1, elections=SystemClock())
+    async with real as plane, plane.observed() as observer:
         record = await plane.record()
         load = running_load(plane.router.port, plane.token, plane.tls(), writers=2, readers=1, watchers=1, retries=1)
         async with load as clients:

@@ -7,19 +7,18 @@ import itertools
 import json
 import ssl
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
 from tests.domains.garden.migration.router import HOST
+from tests.waiting import PATIENCE, until
 
 PLACE = "/api/v1/namespaces/default/configmaps"
 _PAUSE = 0.02
 """Seconds between two requests of one client."""
-_WITHIN = 10.0
-"""Seconds after which a client gives up."""
 
 
 @dataclass
@@ -31,6 +30,9 @@ class Load:
     turned_away: int = 0
     """Requests that a server did not take, with the time after which to repeat them."""
     longest: float = 0.0
+    """Seconds of the longest request, for people to read: they say as much about the machine."""
+    longest_rounds: int = 0
+    """The same in rounds of the observer."""
     slow: list[tuple[float, float, str]] = field(default_factory=list)
     written: dict[str, list[int]] = field(default_factory=dict)
     """Acknowledged writes: values by name, in order."""
@@ -43,8 +45,10 @@ class Load:
     final: Any = None
     """The list of all objects at the end."""
 
-    def took(self, began: float, what: str) -> None:
+    def took(self, began: float, rounds: int, what: str) -> None:
+        """Note a request that began at a time and was answered so many rounds of the observer later."""
         now = time.monotonic()
+        self.longest_rounds = max(self.longest_rounds, rounds)
         self.requests += 1
         self.answered.append(now)
         seconds = now - began
@@ -65,14 +69,17 @@ class Load:
 
 
 class Clients:
-    """All clients. `retries` 1 lets each try a failed request once more."""
+    """All clients. `retries` 1 lets each try a failed request once more; `rounds` counts those of the observer."""
 
-    def __init__(self, port: int, token: str, tls: ssl.SSLContext, *, retries: int = 0) -> None:
+    def __init__(
+        self, port: int, token: str, tls: ssl.SSLContext, *, retries: int = 0, rounds: Callable[[], int] = lambda: 0
+    ) -> None:
         self.load = Load()
         self._url = f"https://127.0.0.1:{port}"
         self._headers = {"Authorization": f"Bearer {token}"}
         self._tls = tls
         self._retries = retries
+        self._rounds = rounds
         self._stopping = asyncio.Event()
         self._watching = asyncio.Event()
 
@@ -83,17 +90,17 @@ class Clients:
         tries = self._retries + 1
         while tries:
             tries -= 1
-            began = time.monotonic()
+            began, round_ = time.monotonic(), self._rounds()
             try:
                 asked = session.request(method, self._url + path, json=body, server_hostname=HOST)
-                async with asyncio.timeout(_WITHIN), asked as answer:
+                async with asyncio.timeout(PATIENCE), asked as answer:
                     if self._is_turned_away(answer):
                         tries += 1
                         continue
                     found = await answer.json()
                     # A create that is repeated may have been carried out the first time.
                     if answer.status < 300 or (answer.status == 409 and method == "POST" and tries < self._retries):
-                        self.load.took(began, method)
+                        self.load.took(began, self._rounds() - round_, method)
                         return found
                     why = f"{method} {path}: {answer.status} {found.get('message')}"
             except (aiohttp.ClientError, TimeoutError) as error:
@@ -176,9 +183,10 @@ async def running_load(
     readers: int = 2,
     watchers: int = 2,
     retries: int = 0,
+    rounds: Callable[[], int] = lambda: 0,
 ) -> AsyncIterator[Clients]:
     """Clients at work until the end of the block; then writes end, watchers see the rest, and all is compared."""
-    clients = Clients(port, token, tls, retries=retries)
+    clients = Clients(port, token, tls, retries=retries, rounds=rounds)
     first = await clients.list()
     version = first["metadata"]["resourceVersion"]
     watching = [asyncio.create_task(clients.watch(version)) for _ in range(watchers)]
@@ -198,12 +206,17 @@ async def running_load(
 async def _caught_up(clients: Clients) -> None:
     final = await clients.list()
     newest = {one["metadata"]["name"]: one["metadata"]["resourceVersion"] for one in final["items"]}
-    for _ in range(500):
-        latest = [{name: version for name, version, _ in seen} for seen in clients.load.watched]
-        if all(one == {name: newest[name] for name in one} and len(one) >= len(clients.load.written) for one in latest):
-            break
-        await asyncio.sleep(0.02)
     clients.load.final = final
+
+    def all_seen() -> bool:
+        latest = [{name: version for name, version, _ in seen} for seen in clients.load.watched]
+        return all(
+            one == {name: newest[name] for name in one} and len(one) >= len(clients.load.written) for one in latest
+        )
+
+    # What a watcher never sees is named by the comparison of all events.
+    with suppress(TimeoutError):
+        await until(all_seen)
 
 
 def assert_nothing_was_lost(load: Load) -> None:

@@ -11,30 +11,39 @@ import aiohttp
 
 _ROUND = 0.05
 """Seconds between two looks."""
+_MISSING = 10
+"""Looks in a row at which a majority may be missing: the list may be younger than the statuses."""
 
 
 class Observer:
-    """Looks at the members until it is stopped, and notes what must not be."""
+    """Looks at the members until it is stopped, and notes what must not be.
+
+    Its rounds are the measure of time: the busier the machine is, the longer each of them takes.
+    """
 
     def __init__(self, clients: Callable[[], Mapping[str, str]], *, source: frozenset[str] = frozenset()) -> None:
         """`source` are the names of the members that are to be removed."""
         self._clients = clients
         self._source = source
         self.broken: list[str] = []
+        self.rounds = 0
+        """All looks, also those that find no leader."""
         self.looks = 0
         self.cluster_ids: set[str] = set()
-        self.history: list[tuple[float, tuple[str, ...], str]] = []
-        """Time, members (learners in brackets) and leader, whenever they change."""
+        self.history: list[tuple[tuple[str, ...], str]] = []
+        """Members (learners in brackets) and leader, whenever they change."""
         self.faults = 0
         """Faults that last now, during which a majority may be missing."""
         self._revision = 0
         self._last: dict[str, bool] = {}
-        self._down_since: float | None = None
+        self._missing = 0
+        """Looks in a row without a majority."""
 
     async def watch(self) -> None:
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=1.0)) as session:
             while True:
                 await self._look(session)
+                self.rounds += 1
                 await asyncio.sleep(_ROUND)
 
     async def _look(self, session: aiohttp.ClientSession) -> None:
@@ -59,10 +68,9 @@ class Observer:
             return None
 
     def _judge(self, listed: list[Any], known: list[Any], leader: str, cluster: str) -> None:
-        now = asyncio.get_running_loop().time()
         voters = {one["ID"] for one in listed if not one.get("isLearner")}
         alive = {str(one["header"]["member_id"]) for one in known if one.get("leader", "0") == leader}
-        self._majority(now, voters, alive)
+        self._majority(voters, alive)
         self.cluster_ids.add(str(cluster))
         if len(self.cluster_ids) > 1:
             self.broken.append(f"I3: cluster ids {self.cluster_ids}")
@@ -76,16 +84,12 @@ class Observer:
         self._removals(listed, leader)
         shown = tuple(f"({one.get('name')})" if one.get("isLearner") else one.get("name", "") for one in listed)
         name = next((one.get("name", "") for one in listed if one["ID"] == leader), "")
-        if not self.history or self.history[-1][1:] != (shown, name):
-            self.history.append((now, shown, name))
+        if not self.history or self.history[-1] != (shown, name):
+            self.history.append((shown, name))
 
-    def _majority(self, now: float, voters: set[str], alive: set[str]) -> None:
-        """Two looks in a row: the list may be younger than the statuses."""
-        if 2 * len(voters & alive) > len(voters):
-            self._down_since = None
-        elif self._down_since is None:
-            self._down_since = now
-        elif not self.faults and now > self._down_since + 0.5:
+    def _majority(self, voters: set[str], alive: set[str]) -> None:
+        self._missing = 0 if 2 * len(voters & alive) > len(voters) else self._missing + 1
+        if not self.faults and self._missing > _MISSING:
             self.broken.append(f"I1: {len(voters & alive)} of {len(voters)} voters answer")
 
     def _removals(self, listed: list[Any], leader: str) -> None:

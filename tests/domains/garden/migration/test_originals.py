@@ -24,7 +24,7 @@ async def test_original_api_servers_move_under_load_with_their_keys_and_without_
     async with real_plane(tmp_path, kind=OriginalServer) as plane, plane.observed() as observer:
         record = await plane.record()
         keyed = await make_keyed(plane)
-        lease = await plane.controllers.lease()
+        lease = await plane.controllers.elected()
         at_rest = await stored_secret(plane.source.members[0].client_url)
         assert at_rest.startswith(b"k8s:enc:secretbox:v1:first:")
         async with running_load(plane.router.port, plane.token, plane.tls()) as clients:
@@ -32,7 +32,7 @@ async def test_original_api_servers_move_under_load_with_their_keys_and_without_
         load = clients.load
         await assert_kept(plane, keyed)
         seen = await plane.observe()
-        after = await plane.controllers.lease()
+        after = await plane.controllers.elected()
         assert await stored_secret(plane.destination.members[0].client_url) == at_rest
     assert load.failed == []
     assert_nothing_was_lost(load)

@@ -33,6 +33,7 @@ from hortus.engine.livemigration import (
 )
 from hortus.engine.livemigration.steps import Action, Step
 from hortus.kube.access import Access, Credentials, Secret
+from hortus.kube.clock import Clock
 
 
 class Reached(Exception):
@@ -251,15 +252,20 @@ class RealPlane:
 
 @asynccontextmanager
 async def real_plane(
-    folder: Path, *, size: int = 3, servers: int = 2, kind: type[ServerProcess] = ServerProcess
+    folder: Path,
+    *,
+    size: int = 3,
+    servers: int = 2,
+    kind: type[ServerProcess] = ServerProcess,
+    elections: Clock | None = None,
 ) -> AsyncIterator[RealPlane]:
-    """A running control plane at the source behind the router."""
+    """A running control plane at the source behind the router; `elections` is the clock of `ElectedControllers`."""
     plane = RealPlane(folder, size=size, servers=servers, kind=kind)
     try:
         await plane.begin()
         async with (
             running_router(folder, [one.port for one in plane.source.servers]) as plane.router,
-            elected_controllers(plane.access()) as plane.controllers,
+            elected_controllers(plane.access(), clock=elections) as plane.controllers,
         ):
             yield plane
     finally:
