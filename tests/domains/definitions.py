@@ -28,7 +28,10 @@ _patterns: WeakKeyDictionary[TestServer, dict[str, Object]] = WeakKeyDictionary(
 
 
 async def define(server: TestServer, cluster: str, *wanted: type[Kind] | Object) -> None:
-    """Makes a logical cluster serve kinds, each given by its class or by its CRD; they are served on return."""
+    """Makes a logical cluster serve kinds, each given by its class or by its CRD; they are served on return.
+
+    A CRD that the cluster has already stays as it is.
+    """
     await asyncio.to_thread(_define, server, cluster, [one if isinstance(one, dict) else _crd(one) for one in wanted])
 
 
@@ -37,8 +40,10 @@ _crd = cache(crd)
 
 def _define(server: TestServer, cluster: str, definitions: list[Object]) -> None:
     known = _patterns.setdefault(server, {})
-    storage = server.server.context.storage
+    target, storage = server.server.local(cluster), server.server.context.storage
     for definition in definitions:
+        if server.run(target.find(_CRDS, definition["metadata"]["name"])) is not None:
+            continue
         digest = hashlib.sha256(orjson.dumps(definition)).hexdigest()[:16]
         if digest not in known:
             pattern = f"pattern-{digest}"

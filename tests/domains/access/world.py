@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from prometheus_client import CollectorRegistry
+from tests.domains.definitions import define
 
 from hortus.cli.flags import SHARED_FLAGS
 from hortus.domains.access import manifests, service, settings
@@ -34,7 +35,6 @@ from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.errors import Forbidden
 from hortus.kube.kubeconfig import from_untrusted
 from hortus.kube.objects import Object, ObjectKey
-from hortus.schema import crd
 from hortus.testing import FakeClock
 from hortus.testing.apiserver import TestServer
 
@@ -336,8 +336,7 @@ async def world(server: TestServer) -> AsyncIterator[World]:
     async with Client.from_kubeconfig(server.kubeconfig) as client:
         here = World(server, client)
         await client.create(NAMESPACES, {"metadata": {"name": here.namespace}})
-        for declared in (GardenerCluster, Runtime, ClusterAccess):
-            await client.apply(CRDS, crd(declared), field_manager="tests")
+        await define(server, "root", GardenerCluster, Runtime, ClusterAccess)
         kinds: Sequence[Resource] = (CLUSTER_ACCESSES, SECRETS, EVENTS)
         followers = [asyncio.create_task(here.follow(resource)) for resource in kinds]
         try:

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 from prometheus_client import CollectorRegistry
 from tests.domains.clusters.world import Requests
+from tests.domains.definitions import define
 
 from hortus.domains.canary import book as books
 from hortus.domains.canary import service
@@ -34,8 +35,6 @@ from hortus.kube import Client, Resource, yaml
 from hortus.kube.access import Access, Credentials, Secret
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, ObjectKey
-from hortus.schema import crd
-from hortus.simulation.garden.workload import CRDS
 from hortus.testing import FakeClock
 from hortus.testing.apiserver import TestServer
 
@@ -235,8 +234,7 @@ async def yard(server: TestServer) -> AsyncIterator[Yard]:
             here.inside = here.way_in = inside
             await client.create(NAMESPACES, {"metadata": {"name": here.namespace}})
             await garden.create(NAMESPACES, {"metadata": {"name": here.garden_namespace}})
-            for definition in (crd(Runtime), crd(GardenerCluster)):
-                await client.apply(CRDS, definition, field_manager="tests")
+            await define(server, "root", Runtime, GardenerCluster)
             await client.list(GARDENER_CLUSTERS, here.namespace)
             await inside.create(NODES, {"metadata": {"name": "node-1"}})
             await set_ready(inside, ready=True)

@@ -16,6 +16,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 from tests.domains.clusters.shoot import samples
+from tests.domains.definitions import define
 from tests.waiting import until
 
 from hortus.domains.clusters.changes import CHANGE_KINDS
@@ -39,9 +40,8 @@ from hortus.kube import Client, Resource
 from hortus.kube.access import Access, Credentials, Secret
 from hortus.kube.errors import KubeError, NotFound
 from hortus.kube.objects import Object, ObjectKey, format_time
-from hortus.schema import crd
 from hortus.simulation.garden.kinds import SEEDS
-from hortus.simulation.garden.workload import CRDS, OPENID_CONNECTS
+from hortus.simulation.garden.workload import OPENID_CONNECTS
 from hortus.testing import FakeClock
 from hortus.testing.apiserver import TestServer
 
@@ -546,9 +546,9 @@ async def world(server: TestServer) -> AsyncIterator[World]:
         inside.failures = here.inside_failures
         await client.create(NAMESPACES, {"metadata": {"name": here.namespace}})
         await garden.create(NAMESPACES, {"metadata": {"name": here.garden_namespace}})
-        for kind in (Runtime, GardenerCluster, ChangeKind, RolloutPolicy, Rollout, PlacementDecision, ClusterProfile):
-            await client.apply(CRDS, crd(kind), field_manager="tests")
-        await inside.create(CRDS, OPENID_CONNECTS)
+        rollouts = (ChangeKind, RolloutPolicy, Rollout, PlacementDecision, ClusterProfile)
+        await define(server, "root", Runtime, GardenerCluster, *rollouts)
+        await define(server, cluster, OPENID_CONNECTS)
         followed = (
             (client, RUNTIMES, here.namespace),
             (client, GARDENER_CLUSTERS, here.namespace),

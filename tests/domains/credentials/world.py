@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
+from tests.domains.definitions import define
 from tests.waiting import until
 
 from hortus.cli.flags import SHARED_FLAGS
@@ -35,7 +36,6 @@ from hortus.engine.rollouts import RolloutGate
 from hortus.engine.rollouts.types import ChangeKind, PlacementDecision, Rollout, RolloutPolicy
 from hortus.kube import Client, Resource
 from hortus.kube.objects import Object, ObjectKey, format_time
-from hortus.schema import crd
 from hortus.testing import FakeClock
 from hortus.testing.apiserver import TestServer
 
@@ -350,8 +350,9 @@ async def world(server: TestServer, namespace: str = "") -> AsyncIterator[World]
     async with Client.from_kubeconfig(server.kubeconfig) as client:
         namespace = namespace or f"test-{next(_numbers)}"
         await client.create(NAMESPACES, {"metadata": {"name": namespace}})
-        for kind in (GardenerCluster, ChangeKind, RolloutPolicy, Rollout, PlacementDecision, ClusterProfile):
-            await client.apply(CRDS, crd(kind), field_manager="tests")
+        await define(
+            server, "root", GardenerCluster, ChangeKind, RolloutPolicy, Rollout, PlacementDecision, ClusterProfile
+        )
         here = World(client, namespace)
         followers = [asyncio.create_task(here.follow(resource)) for resource in (GARDENER_CLUSTERS, SECRETS, EVENTS)]
         try:

@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
 import msgspec
+from tests.domains.definitions import define
 from tests.waiting import until
 
 from hortus.domains.garden.extension.composition import SeedView, add_extension, seed_view
@@ -280,5 +281,5 @@ async def seed_world(server: TestServer, clock: Clock | None = None) -> AsyncIte
     name = f"seed-{next(_numbers)}"
     server.create_cluster(name)
     async with Client.from_kubeconfig(server.kubeconfig_for(name)) as client:
-        await install(client, definitions())
+        await define(server, name, *definitions())
         yield SeedWorld(server, client, name, clock)

@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from tests.domains.definitions import define
+
 from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
 from hortus.domains.credentials.types import Label as KymaLabel
@@ -23,7 +25,6 @@ from hortus.engine.remote import RemotePool, RemoteSettings, SecretCredentials
 from hortus.kube import Client, Resource, yaml
 from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.objects import Object
-from hortus.schema import crd
 from hortus.testing.apiserver import TestServer
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
@@ -315,9 +316,7 @@ async def inventory_world(server: TestServer) -> AsyncIterator[InventoryWorld]:
     name = f"inventory-{next(_numbers)}"
     await asyncio.to_thread(server.create_cluster, name)
     async with Client.from_kubeconfig(server.kubeconfig_for(name)) as client:
-        for kind in (ClusterProfile, Runtime, GardenerCluster):
-            await client.create(CRDS, crd(kind))
-        await client.create(CRDS, open_crd(SHOOTS))
+        await define(server, name, ClusterProfile, Runtime, GardenerCluster, open_crd(SHOOTS))
         for namespace in (FLEET, HOME, PROJECT):
             await client.create(NAMESPACES, {"metadata": {"name": namespace}})
         yield InventoryWorld(server, client, name)

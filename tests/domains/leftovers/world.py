@@ -13,8 +13,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from prometheus_client import CollectorRegistry
-from tests.domains.access.world import CRDS, NAMESPACES, Requests, World, content
+from tests.domains.access.world import NAMESPACES, Requests, World, content
 from tests.domains.access.world import world as access_world
+from tests.domains.definitions import define
 from tests.simulation.shoots import small_shoot
 
 from hortus.domains.credentials.types import Label
@@ -28,7 +29,6 @@ from hortus.engine.remote import RemotePool, RemoteSettings, SecretCredentials
 from hortus.kube import Client, yaml
 from hortus.kube.access import Access, Credentials, Secret
 from hortus.kube.objects import Resource
-from hortus.schema import crd
 from hortus.testing import FakeClock
 from hortus.testing.apiserver import TestServer
 
@@ -195,7 +195,7 @@ async def ledger(server: TestServer) -> AsyncIterator[Ledger]:
     access = Access(server=server.cluster_url("garden"), ca=server.ca, credentials=credentials)
     async with access_world(server) as requests, Client(access) as garden:
         requests.leftovers = True
-        await requests.client.apply(CRDS, crd(Leftover), field_manager="tests")
+        await define(server, "root", Leftover)
         made = Ledger(requests, garden)
         await garden.create(NAMESPACES, {"metadata": {"name": made.garden_namespace}})
         yield made

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 from tests.domains.agents.fleet.world import FLEET, HOME, NAMESPACES, AgentWorld
+from tests.domains.definitions import define
 from tests.waiting import until
 
 from hortus.domains.inventory.types import ClusterProfile
@@ -34,7 +35,6 @@ from hortus.engine.rollouts.types import (
 from hortus.kube import Client
 from hortus.kube.objects import Object
 from hortus.testing.apiserver import TestServer
-from hortus.testing.clusters import install
 
 MOST = 2
 """Nodes of a cluster that may be unavailable."""
@@ -212,7 +212,7 @@ async def node_world(server: TestServer) -> AsyncIterator[NodeWorld]:
     name = f"nodes-{next(_numbers)}"
     await asyncio.to_thread(server.create_cluster, name)
     async with Client.from_kubeconfig(server.kubeconfig_for(name)) as client:
-        await install(client, ClusterProfile, ChangeKind, RolloutPolicy, Rollout, PlacementDecision)
+        await define(server, name, ClusterProfile, ChangeKind, RolloutPolicy, Rollout, PlacementDecision)
         for namespace in (FLEET, HOME):
             await client.create(NAMESPACES, {"metadata": {"name": namespace}})
         made = NodeWorld(server, client, name)

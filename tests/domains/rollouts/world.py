@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.domains.definitions import define
+
 from hortus.domains.inventory.types import CLUSTER_PROFILES, ClusterProfile
 from hortus.domains.rollouts.composition import add_controllers
 from hortus.engine import Manager
@@ -33,6 +35,7 @@ APPLIANCES = Resource("example.org", "v1", "appliances", "Appliance")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 FLEET = "fleet"
+KINDS = (ChangeKind, RolloutPolicy, Rollout, PlacementDecision, ClusterProfile)
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE = 60.0
 _numbers = itertools.count(1)
@@ -83,7 +86,6 @@ class RolloutWorld:
         self.kubeconfig = kubeconfig
         self.outcomes: Callable[[str], str] = lambda cluster: "Works"
         """The state that a cluster's appliance reaches at a new version; empty for one that never finishes."""
-        self._tasks: list[asyncio.Task[None]] = []
 
     @asynccontextmanager
     async def controllers(self, *, sync_time: float = 10.0) -> AsyncIterator[Manager]:
@@ -270,11 +272,9 @@ class RolloutWorld:
 
 async def install(client: Client) -> None:
     """Creates the CRDs and the namespace where they are missing."""
-    namespace: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": FLEET}}
-    kinds = (ChangeKind, RolloutPolicy, Rollout, PlacementDecision, ClusterProfile)
-    for definition in (*map(crd, kinds), APPLIANCE_CRD):
+    for definition in (*map(crd, KINDS), APPLIANCE_CRD):
         await client.apply(CRDS, definition, field_manager="test", force=True)
-    await client.apply(NAMESPACES, namespace, field_manager="test", force=True)
+    await client.apply(NAMESPACES, {"metadata": {"name": FLEET}}, field_manager="test", force=True)
 
 
 @asynccontextmanager
@@ -284,5 +284,6 @@ async def world(server: TestServer) -> AsyncIterator[RolloutWorld]:
     await asyncio.to_thread(server.create_cluster, name)
     kubeconfig = server.kubeconfig_for(name)
     async with Client.from_kubeconfig(kubeconfig) as client:
-        await install(client)
+        await define(server, name, *KINDS, APPLIANCE_CRD)
+        await client.create(NAMESPACES, {"metadata": {"name": FLEET}})
         yield RolloutWorld(client, kubeconfig)

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from tests.domains.definitions import define
 from tests.waiting import until
 
 from hortus.domains.agents.fleet.composition import add_fleet
@@ -29,7 +30,6 @@ from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object
 from hortus.testing.apiserver import TestServer
-from hortus.testing.clusters import install
 from hortus.testing.waiting import wait_for, wait_gone
 
 FLEET, HOME, AGENT = "fleet", "kcp-system", "instana-agent"
@@ -287,7 +287,7 @@ async def agent_world(server: TestServer) -> AsyncIterator[AgentWorld]:
     name = f"agents-{next(_numbers)}"
     await asyncio.to_thread(server.create_cluster, name)
     async with Client.from_kubeconfig(server.kubeconfig_for(name)) as client:
-        await install(client, AgentConfiguration, AgentPlacement, ClusterProfile, Leftover)
+        await define(server, name, AgentConfiguration, AgentPlacement, ClusterProfile, Leftover)
         for namespace in (FLEET, HOME):
             await client.create(NAMESPACES, {"metadata": {"name": namespace}})
         yield AgentWorld(server, client, name)

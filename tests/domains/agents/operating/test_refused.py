@@ -68,7 +68,7 @@ async def test_a_cr_of_another_shape_from_the_days_of_a_laxer_crd_is_reported_an
 ) -> None:
     lax = crd(InstanaAgent)
     lax["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = LAX
-    await here.client.apply(CRDS, lax, field_manager="test")
+    await here.client.apply(CRDS, lax, field_manager="test", force=True)
     # Every eighth field of the agent itself: each costs a reconcile with its status and event.
     own = [spec for path, spec in mistakes(InstanaAgent) if re.fullmatch(r"\.agent\.\w+", path)]
     wrong = own[::8]

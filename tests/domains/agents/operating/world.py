@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from tests.domains.definitions import define
 from tests.waiting import until
 
 from hortus.domains.agents.operating.composition import add_agents
@@ -19,7 +20,6 @@ from hortus.kube import Client, PatchKind
 from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, Resource
-from hortus.schema import crd
 from hortus.testing.apiserver import TestServer
 from hortus.testing.waiting import wait_for, wait_gone
 
@@ -177,8 +177,7 @@ async def agents_world(server: TestServer) -> AsyncIterator[AgentsWorld]:
     name = f"agents-{next(_numbers)}"
     server.create_cluster(name)
     async with Client.from_kubeconfig(server.kubeconfig_for(name)) as client:
-        for kind in (InstanaAgent, InstanaAgentRemote):
-            await client.apply(CRDS, crd(kind), field_manager="test")
+        await define(server, name, InstanaAgent, InstanaAgentRemote)
         for namespace in (HOME, "kube-system"):
             await client.apply(NAMESPACES, {"metadata": {"name": namespace}}, field_manager="test")
         yield AgentsWorld(client)

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.domains.garden.world import install
+from tests.domains.definitions import define
 from tests.waiting import until
 
 from hortus.domains.garden.gardenlets.acceptance import POLICIES
@@ -24,27 +24,17 @@ from hortus.domains.garden.gardenlets.local import BAD, VERSIONS, local_artifact
 from hortus.domains.garden.gardenlets.settings import GardenletSettings
 from hortus.domains.garden.kinds.seed import SHOOTS
 from hortus.domains.garden.types import GARDENLETS, SEEDS, Gardenlet
-from hortus.domains.inventory.types import CLUSTER_PROFILES, ClusterProfile
+from hortus.domains.inventory.types import ClusterProfile
 from hortus.domains.rollouts.composition import add_controllers as add_rollouts
 from hortus.engine import Manager, Watch
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.leftovers.types import Leftover
 from hortus.engine.rollouts import RolloutGate
-from hortus.engine.rollouts.types import (
-    CHANGE_KINDS,
-    PLACEMENT_DECISIONS,
-    ROLLOUT_POLICIES,
-    ROLLOUTS,
-    ChangeKind,
-    PlacementDecision,
-    Rollout,
-    RolloutPolicy,
-)
+from hortus.engine.rollouts.types import ChangeKind, PlacementDecision, Rollout, RolloutPolicy
 from hortus.kube import Client, RequestObserver, Resource
 from hortus.kube.clock import Clock
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, ObjectKey
-from hortus.schema import crd
 from hortus.simulation.garden.seed.definitions import definition
 from hortus.simulation.garden.seed.gardenlets import GardenletTimes, SeedGardenlet
 from hortus.simulation.registry import RegistryFolder, RegistryServer
@@ -62,13 +52,7 @@ _POLICY_KINDS = {
         ("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"),
     )
 }
-_ROLLOUT_KINDS = {
-    CLUSTER_PROFILES: ClusterProfile,
-    CHANGE_KINDS: ChangeKind,
-    ROLLOUT_POLICIES: RolloutPolicy,
-    ROLLOUTS: Rollout,
-    PLACEMENT_DECISIONS: PlacementDecision,
-}
+_ROLLOUT_KINDS = (ClusterProfile, ChangeKind, RolloutPolicy, Rollout, PlacementDecision)
 _numbers = itertools.count(1)
 
 
@@ -279,8 +263,8 @@ async def garden_world(server: TestServer, folder: Path, *seeds: str) -> AsyncIt
             server.create_cluster(name)
             clients.append(await stack.enter_async_context(Client.from_kubeconfig(server.kubeconfig_for(name))))
         management, garden = clients
-        await install(garden, [seeds_definition(), definition(SHOOTS)])
-        await install(management, [crd(kind) for kind in (Gardenlet, Leftover, *_ROLLOUT_KINDS.values())])
+        await define(server, f"garden-{number}", seeds_definition(), definition(SHOOTS))
+        await define(server, f"management-{number}", Gardenlet, Leftover, *_ROLLOUT_KINDS)
         for policy in POLICIES:
             await management.apply(_POLICY_KINDS[policy["kind"]], policy, field_manager="test")
         for namespace in ("garden", FLEET):
