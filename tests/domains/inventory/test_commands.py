@@ -8,7 +8,7 @@ import subprocess
 
 from tests.domains.inventory.test_rows import RUNTIME, SILENT, profile
 from tests.domains.inventory.world import CRDS, FLEET, InventoryWorld
-from tests.scenarios.running import hortus
+from tests.scenarios import running
 
 from hortus.domains.inventory.types import CLUSTER_PROFILES
 from hortus.engine.rollouts.types import PLACEMENT_DECISIONS, ROLLOUTS, Label, PlacementDecision, Rollout
@@ -22,7 +22,7 @@ NOBODY: Object = {"metadata": {"name": "theirs", "namespace": FLEET}, "spec": {"
 
 async def typed(here: InventoryWorld, *words: str) -> subprocess.CompletedProcess[str]:
     path = str(here.server.kubeconfig_for(here.name))
-    return await asyncio.to_thread(hortus, "--kubeconfig", path, "clusters", *words)
+    return await asyncio.to_thread(running.typed, "--kubeconfig", path, "clusters", *words)
 
 
 async def given(here: InventoryWorld, *profiles: Object) -> None:

@@ -8,7 +8,7 @@ import subprocess
 
 from tests.domains.access.world import CONFIGMAPS
 from tests.domains.leftovers.world import Ledger
-from tests.scenarios.running import hortus
+from tests.scenarios import running
 
 from hortus.engine.leftovers import infrastructure_item, object_item
 from hortus.engine.leftovers.types import LEFTOVERS
@@ -19,7 +19,7 @@ HOSTILE = "\x1b[2Jred\u202e; rm -rf /"
 
 async def _typed(here: Ledger, *words: str) -> subprocess.CompletedProcess[str]:
     path = str(here.access.server.kubeconfig)
-    return await asyncio.to_thread(hortus, "--kubeconfig", path, "leftovers", *words, "-n", here.namespace)
+    return await asyncio.to_thread(running.typed, "--kubeconfig", path, "leftovers", *words, "-n", here.namespace)
 
 
 async def _recorded(here: Ledger) -> str:

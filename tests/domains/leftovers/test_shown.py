@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from tests.domains.access.world import CONFIGMAPS, NAMESPACES
 from tests.domains.leftovers.world import Ledger
-from tests.scenarios.running import hortus
+from tests.scenarios import running
 
 from hortus.domains.leftovers.rows import LeftoverRows, LeftoverSubject
 from hortus.engine import Actor, read
@@ -61,7 +61,7 @@ def test_a_sentence_counts_what_it_does_not_name() -> None:
 
 
 async def typed(here: Ledger, *words: str) -> subprocess.CompletedProcess[str]:
-    return await asyncio.to_thread(hortus, "--kubeconfig", str(here.access.server.kubeconfig), *words)
+    return await asyncio.to_thread(running.typed, "--kubeconfig", str(here.access.server.kubeconfig), *words)
 
 
 async def test_commands_about_a_cluster_show_what_may_be_left_of_it(here: Ledger) -> None:

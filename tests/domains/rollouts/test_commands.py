@@ -9,9 +9,10 @@ import time
 from pathlib import Path
 
 from msgspec.structs import replace
+from structlog.testing import capture_logs
 from tests.cli.terminals import terminal
 from tests.domains.rollouts.world import APPLIANCE_KIND, FLEET, RolloutWorld
-from tests.scenarios.running import hortus
+from tests.scenarios import running
 
 from hortus.domains.rollouts.rows import RolloutRows, RolloutSubject
 from hortus.engine import Actor
@@ -29,7 +30,9 @@ RINGS = [
 
 
 async def _typed(here: RolloutWorld, *words: str) -> subprocess.CompletedProcess[str]:
-    return await asyncio.to_thread(hortus, "--kubeconfig", str(here.kubeconfig), "rollout", *words)
+    # Controllers of the test log to the output of this process, which is that of the command.
+    with capture_logs():
+        return await asyncio.to_thread(running.typed, "--kubeconfig", str(here.kubeconfig), "rollout", *words)
 
 
 async def _said(here: RolloutWorld, *words: str) -> str:

@@ -6,12 +6,12 @@ import asyncio
 import subprocess
 
 from tests.domains.agents.fleet.world import FLEET, AgentWorld, is_running, ready
-from tests.scenarios.running import hortus
+from tests.scenarios import running
 
 
 async def typed(here: AgentWorld, *words: str) -> subprocess.CompletedProcess[str]:
     path = str(here.server.kubeconfig_for(here.name))
-    return await asyncio.to_thread(hortus, "--kubeconfig", path, "agent", *words)
+    return await asyncio.to_thread(running.typed, "--kubeconfig", path, "agent", *words)
 
 
 async def test_list_shows_the_failed_first_and_why_names_the_next_step(here: AgentWorld) -> None:
