@@ -70,6 +70,7 @@ async def versions(world: GardenWorld) -> dict[str, str]:
     return {name: await world.image(name) for name in world.seeds}
 
 
+@pytest.mark.usefixtures("render_workers")
 async def test_six_seeds_are_upgraded_in_two_waves(server: TestServer, tmp_path: Path) -> None:
     async with fleet(server, tmp_path, 6, canaries=1) as world, world.operating(rollouts=True):
         for name in world.seeds:
