@@ -25,7 +25,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # A TLS context that trusts the system's authorities takes 28 ms of processor time with all of them in one file; aiohttp
 # makes one in each process, and a client without an authority of its own one each. No test calls a server that they
 # certify.
-os.environ.setdefault("SSL_CERT_FILE", os.devnull)
+os.environ["SSL_CERT_FILE"] = os.devnull
 
 # The time of an example says more about the machine and its load than about the code.
 settings.register_profile("any-machine", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
