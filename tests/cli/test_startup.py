@@ -109,7 +109,7 @@ def test_the_flags_of_the_controllers_are_listed_without_the_controllers(tmp_pat
 
 
 def test_commands_about_clusters_load_a_client_and_neither_logging_nor_cryptography(tmp_path: Path) -> None:
-    """Those of `simulate` load no API server either."""
+    """An API server, which commands of `simulate` might load, is made of packages that are not among the client's."""
     lines = (
         ("get", "clusters"),
         ("tree", "one"),
