@@ -99,7 +99,7 @@ class RolloutWorld:
     @asynccontextmanager
     async def decider(self) -> AsyncIterator[int]:
         """The controllers as a process of their own, by its id; killed at the end."""
-        words = ["-m", "tests.domains.rollouts.process", str(self.kubeconfig)]
+        words = ["-m", "tests.domains.rollouts.process", str(self.kubeconfig), FLEET]
         out, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
         process = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=out, stderr=null, cwd=ROOT)
         assert process.stdout is not None
