@@ -237,7 +237,7 @@ async def test_a_kubeconfig_that_was_not_written_for_the_shoot_is_never_used(her
 @asynccontextmanager
 async def pooled(here: World) -> AsyncIterator[PoolWorkloads]:
     credentials = SecretCredentials(here.client, Cache("secrets"))
-    async with RemotePool(credentials, settings=RemoteSettings(deny=(), timeout=5.0)) as pool:
+    async with RemotePool(credentials, settings=RemoteSettings(deny=(), timeout=60.0)) as pool:
         yield PoolWorkloads(pool, here.client, Cache("kubeconfigs"))
 
 
