@@ -37,13 +37,13 @@ up: $(RUN_STAMP)  ## Start the control plane and a simulated fleet (UP_FLAGS="--
 down: $(RUN_STAMP)  ## Stop it
 	@$(BIN)/hortus down
 
-test: $(DEV_STAMP)  ## Run the tests that tell most, in minutes (WORKERS=2; SINCE=main: what the change can reach)
-	@$(PYTEST) --telling $(if $(SINCE),--since $(SINCE)) tests
+test: $(DEV_STAMP)  ## Run the tests that add most for their cost (WORKERS=2; SINCE=main: those that the change can reach)
+	@$(PYTEST) --selected $(if $(SINCE),--since $(SINCE)) tests
 
 test-all: $(DEV_STAMP)  ## Run all tests but the long ones
 	@$(PYTEST) tests
 
-costs: $(DEV_STAMP)  ## Measure which tests tell most for what they cost (tests/selection/measured.json); an hour
+costs: $(DEV_STAMP)  ## Measure what each test costs and adds (tests/selection/measured.json); an hour
 	@$(BIN)/python tools/environments.py costs $(COSTS_OF)
 
 check: $(DEV_STAMP)  ## Lint, types, import law, lock drift, prose, names, typed reads, logs, imports against lists

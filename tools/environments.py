@@ -46,7 +46,7 @@ QUICK = (
 )
 """Each dependency is used here, most of them by a server and a client."""
 _RECORDS = ROOT / ".costs"
-"""What tests cost: a folder for the last run of all tests, and one for each run of some files since."""
+"""The costs of tests: a folder for the last run of all tests, and one for each run of some files since."""
 _BOUND = re.compile(r"([A-Za-z0-9._-]+)>=([0-9.]+)$")
 _CLASSIFIER = re.compile(r"Programming Language :: Python :: (3\.\d+)$")
 

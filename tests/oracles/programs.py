@@ -28,8 +28,6 @@ import pytest
 
 SOURCES = Path(__file__).parent
 _ROOT = SOURCES.parents[1]
-_ELSEWHERE = {"builtinkinds": _ROOT / "tools" / "builtin_kinds"}
-"""Programs of the project that tests run too."""
 _VETTED = {"greeter": _ROOT / "docs" / "examples" / "greeter" / "controller-runtime"}
 """Programs that pages show: no test runs them, and `go vet` compiles and checks them."""
 SOAK = frozenset({"kustomizecontroller"})
@@ -116,7 +114,7 @@ def build(name: str) -> Path:
     binary = _binary(name)
     with _once(binary) as unfinished:
         if unfinished is not None:
-            folder = _folder(name)
+            folder = SOURCES / name
             flags = folder / "ldflags"
             linking = [f"-ldflags={flags.read_text().strip()}"] if flags.exists() else []
             named = folder / "package"
@@ -184,7 +182,7 @@ def _linked(binary: Path) -> Path:
 
 def programs(*, soak: bool) -> list[str]:
     """The names of the programs in Go that only tests marked `soak` use, or of all others."""
-    found = {folder.parent.name for folder in SOURCES.glob("*/go.mod")} | _ELSEWHERE.keys()
+    found = {folder.parent.name for folder in SOURCES.glob("*/go.mod")}
     return sorted(name for name in found if (name in SOAK) is soak)
 
 
@@ -208,12 +206,8 @@ def cache() -> Path:
     return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "hortus" / "oracles"
 
 
-def _folder(name: str) -> Path:
-    return _ELSEWHERE.get(name) or SOURCES / name
-
-
 def _binary(name: str) -> Path:
-    return cache() / f"{name}-{_digest(sorted(_folder(name).iterdir()))}"
+    return cache() / f"{name}-{_digest(sorted((SOURCES / name).iterdir()))}"
 
 
 def _mark(name: str) -> Path:

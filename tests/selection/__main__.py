@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-from tests.selection.rule import CHEAP, TELLING, Measured, Record, is_telling, weighed, write_measured
+from tests.selection.rule import ADDED, CHEAP, Measured, Record, is_selected, weighed, write_measured
 
 
 def main() -> int:
@@ -45,12 +45,12 @@ def _read(folder: Path) -> Iterator[Record]:
 
 def _summary(measured: Measured, tests: int) -> Iterator[str]:
     costly = measured.tests.values()
-    left = [cost for cost in costly if not is_telling(cost)]
+    left = [cost for cost in costly if not is_selected(cost)]
     everything, away = sum(measured.files.values()), sum(cost.seconds for cost in left)
     first = sum(cost.lines for cost in left)
     yield f"{tests:,} tests cost {everything:,.0f} s; {len(costly):,} of them more than {CHEAP} s each"
     yield f"make test-all alone: {len(left):,} tests, {away:,.0f} s, the first to reach {first:,} lines"
-    yield f"make test: {tests - len(left):,} tests, {everything - away:,.0f} s ({TELLING:.0f} lines a second and more)"
+    yield f"make test: {tests - len(left):,} tests, {everything - away:,.0f} s ({ADDED:.0f} lines a second and more)"
 
 
 if __name__ == "__main__":

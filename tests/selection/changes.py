@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 _PLACES = ("src/hortus", "tests")
-"""Where modules lie."""
+"""The folders of modules."""
 # Parsing all modules takes seconds, these lines a fraction. A line of a docstring that looks like an import is none the
 # worse: more tests run.
 _IMPORT = re.compile(r"^( *)(?:from +([\w.]+) +import +(\([^)]*\)|[^\n#]*)|import +([^\n#]*))", re.MULTILINE)

@@ -13,14 +13,14 @@ from tests.selection.changes import ROOT, changed_files, reachable_tests
 from tests.selection.costs import Meter
 from tests.selection.progress import Progress
 from tests.selection.reach import Reach
-from tests.selection.rule import is_telling, read_measured
+from tests.selection.rule import is_selected, read_measured
 
 _REACHABLE = pytest.StashKey[frozenset[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("selection of tests")
-    group.addoption("--telling", action="store_true", help="run what tells most for its cost (tests/selection/rule.py)")
+    group.addoption("--selected", action="store_true", help="run what adds most for its cost (tests/selection/rule.py)")
     group.addoption("--since", metavar="REVISION", help="run what the change since then can reach, by imports")
     group.addoption("--progress", action="store_true", help="lines of progress, and a table of where the time went")
     group.addoption("--record", metavar="FOLDER", help="write what each test costs and, from Python 3.12, reaches")
@@ -41,8 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     lines = []
-    if config.getoption("telling"):
-        lines.append("testing what tells most for its cost (tests/selection/rule.py); make test-all has the rest")
+    if config.getoption("selected"):
+        lines.append("testing what adds most for its cost (tests/selection/rule.py); make test-all runs the rest too")
     if _REACHABLE in config.stash:
         lines.append(f"testing {len(config.stash[_REACHABLE])} files that the change can reach by imports")
     return lines
@@ -65,8 +65,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     measured = read_measured()
-    if config.getoption("telling"):
-        kept = [item for item in items if is_telling(measured.tests.get(item.nodeid))]
+    if config.getoption("selected"):
+        kept = [item for item in items if is_selected(measured.tests.get(item.nodeid))]
         config.hook.pytest_deselected(items=[*{*items} - {*kept}])
         items[:] = kept
     # Workers take files in this order: the longest first, so that no worker is left with one at the end.

@@ -1,4 +1,4 @@
-"""What a run of many tests shows: how far it is and in which folder, each failure at once, and where the time went."""
+"""The display of a run of many tests: how far it is and in which folder, each failure at once, where the time went."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _COPY = "hortus_test_reach"
 
 
 def enable() -> None:
-    """Have each interpreter of this virtual environment run a copy of this file at its start."""
+    """Each interpreter of this virtual environment runs a copy of this file at its start from now on."""
     packages = Path(sysconfig.get_path("purelib"))
     (packages / f"{_COPY}.py").write_text(Path(__file__).read_text())
     (packages / f"{_COPY}.pth").write_text(f"import os; {_FOLDER!r} in os.environ and __import__({_COPY!r})\n")

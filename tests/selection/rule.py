@@ -1,10 +1,10 @@
-"""Which tests `make test` runs, and which only `make test-all`.
+"""The tests that `make test` runs, and those that only `make test-all` runs.
 
-The rule: **a test is left to `make test-all` if it costs more than `CHEAP` and tells less than `TELLING`.**
+The rule: **a test is left to `make test-all` if it costs more than `CHEAP` and adds less than `ADDED` for that.**
 
 A test costs its processor time with that of all processes it starts, and its share of the fixtures of its file. It
-tells the lines of the product that no test taken before it reaches: all cheap tests are taken first, then always the
-one that tells most for its cost. Both are measured, by `make costs`, and kept in `measured.json`. A test that is not in
+adds the lines of the product that no test taken before it reaches: all cheap tests are taken first, then always the one
+that adds most for its cost. Both are measured, by `make costs`, and kept in `measured.json`. A test that is not in
 that file is new or cheap, and runs.
 
 Lines stand for faults: a test whose lines are all reached by cheaper ones may still find what these do not, so nothing
@@ -22,7 +22,7 @@ import msgspec
 
 CHEAP = 0.5
 """Seconds of processor time up to which a test always runs."""
-TELLING = 4.0
+ADDED = 4.0
 """Lines that a test must be the first to reach, for each second that it costs."""
 
 MEASURED = Path(__file__).parent / "measured.json"
@@ -71,9 +71,9 @@ def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def is_telling(cost: Cost | None) -> bool:
+def is_selected(cost: Cost | None) -> bool:
     """Returns True if `make test` runs a test with this cost; None for one that was not measured."""
-    return cost is None or cost.seconds <= CHEAP or cost.lines >= TELLING * cost.seconds
+    return cost is None or cost.seconds <= CHEAP or cost.lines >= ADDED * cost.seconds
 
 
 def weighed(records: Iterable[Record]) -> Measured:
@@ -106,8 +106,8 @@ def _seconds(records: list[Record]) -> Mapping[str, float]:
 def _taken(
     known: list[Record], seconds: Mapping[str, float], reached: set[str], waiting: list[tuple[float, int]]
 ) -> Iterable[tuple[str, Cost]]:
-    # What a test adds never grows while others are taken, so a test whose rank is still the best needs no comparison
-    # with the rest (lazy greedy).
+    # The lines that a test adds never get more while others are taken, so a test whose rank is still the best needs no
+    # comparison with the rest (lazy greedy).
     heapify(waiting)
     while waiting:
         _, number = heappop(waiting)

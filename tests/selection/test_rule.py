@@ -1,11 +1,11 @@
-"""What `make test` runs follows from what tests cost and tell."""
+"""The tests that `make test` runs follow from their costs and from the lines that they add."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from tests.selection.rule import CHEAP, TELLING, Cost, Measured, Record, is_telling, read_measured, weighed
+from tests.selection.rule import ADDED, CHEAP, Cost, Measured, Record, is_selected, read_measured, weighed
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -20,15 +20,15 @@ def record(test: str, own: float, *lines: str, shared: float = 0.0) -> Record:
         (None, True),
         (Cost(CHEAP, 0), True),
         (Cost(10.0, 0), False),
-        (Cost(10.0, int(10 * TELLING)), True),
-        (Cost(10.0, int(10 * TELLING) - 1), False),
+        (Cost(10.0, int(10 * ADDED)), True),
+        (Cost(10.0, int(10 * ADDED) - 1), False),
     ],
 )
-def test_a_test_runs_if_it_is_cheap_or_tells_enough_for_its_cost(cost: Cost | None, *, runs: bool) -> None:
-    assert is_telling(cost) is runs
+def test_a_test_runs_if_it_is_cheap_or_adds_enough_for_its_cost(cost: Cost | None, *, runs: bool) -> None:
+    assert is_selected(cost) is runs
 
 
-def test_a_test_tells_what_neither_cheap_nor_better_ones_reach() -> None:
+def test_a_test_adds_the_lines_that_neither_cheap_nor_better_ones_reach() -> None:
     measured = weighed(
         [
             record("a.py::slow", 10.0, "one", "two", "three", "four"),
@@ -37,7 +37,7 @@ def test_a_test_tells_what_neither_cheap_nor_better_ones_reach() -> None:
             record("b.py::repeats", 3.0, "one", "three"),
         ]
     )
-    # `better` and `repeats` tell half and a third of a line a second, `slow` 0.3 before them, and 0.1 after.
+    # `better` and `repeats` add half and a third of a line a second, `slow` 0.3 before them, and 0.1 after.
     assert measured == Measured(
         files={"a.py": 12.0, "b.py": 3.1},
         tests={"a.py::better": Cost(2.0, 1), "a.py::slow": Cost(10.0, 1), "b.py::repeats": Cost(3.0, 1)},

@@ -214,7 +214,7 @@ async def _caught_up(clients: Clients) -> None:
             one == {name: newest[name] for name in one} and len(one) >= len(clients.load.written) for one in latest
         )
 
-    # What a watcher never sees is named by the comparison of all events.
+    # The comparison of all events names the events that a watcher never sees.
     with suppress(TimeoutError):
         await until(all_seen)
 
