@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.cli.plan.planning import planned
-from tests.scenarios.running import kubectl
+from tests.scenarios.running import kubectl, up
 
 pytestmark = pytest.mark.soak
 CLUSTER = "demo-1"
@@ -30,6 +31,15 @@ kind: Cluster
 metadata: {name: shop, namespace: stacks}
 spec: {topology: {class: docker-sample-1-34-v1, version: v1.34.1}}
 """
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The state directory of a fleet of one cluster: what fails, fails once."""
+    folder = tmp_path_factory.mktemp("plan")
+    with up(folder / "state", "--ephemeral", "--clusters", "1") as running:
+        running.expect("runtimes 1/1, kymas 1/1")
+        yield folder / "state"
 
 
 def test_a_seed_without_gardenlet_leaves_its_clusters_as_they_are(state: Path) -> None:
