@@ -6,6 +6,7 @@ import os
 from collections import defaultdict
 from collections.abc import Generator
 from pathlib import Path
+from subprocess import CalledProcessError
 
 import orjson
 import pytest
@@ -29,7 +30,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     if since := config.getoption("since"):
-        config.stash[_REACHABLE] = reachable_tests(changed_files(since))
+        try:
+            changed = changed_files(since)
+        except CalledProcessError as error:
+            raise pytest.UsageError(f"--since {since}: {error.stderr.strip()}; name a branch, tag or commit") from error
+        config.stash[_REACHABLE] = reachable_tests(changed)
     runs_tests = worker or not config.getoption("numprocesses", 0)
     if runs_tests:
         config.pluginmanager.register(Meter())
@@ -51,7 +56,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leaves files unread that the change cannot reach."""
     reachable = config.stash.get(_REACHABLE, None)
-    if reachable is None or collection_path.is_dir():
+    if reachable is None or collection_path.is_dir() or not collection_path.is_relative_to(ROOT):
         return None
     return str(collection_path.relative_to(ROOT)) not in reachable or None
 
