@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from tests.selection.rule import read_measured
 
 _EVERY = 0.02
-"""The part of all tests after which the next line is due."""
+"""The part of the whole after which the next line is due."""
+_PATIENCE = 15.0
+"""Seconds after which the next line is due in any case."""
 _MOST = 10
 """The most expensive tests that the table names."""
 _PART = 0.005
@@ -24,15 +27,21 @@ class Progress:
         self._config = config
         self._began = time.monotonic()
         self._all = 0
-        self._shown = 0.0
+        self._cost = 0.0
+        self._done = 0.0
+        self._shown = self._began, 0.0
+        self._measured = read_measured()
         self._counts: Counter[str] = Counter()
         self._seconds: Counter[str] = Counter()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self._all = len(session.items)
+        self._expect([item.nodeid for item in session.items])
 
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        self._all = len(ids)
+        self._expect(ids)
+
+    def _expect(self, tests: Sequence[str]) -> None:
+        self._all, self._cost = len(tests), sum(map(self._measured.expected, tests))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_teststatus(self) -> Generator[None, tuple[str, object, object], tuple[str, str, str]]:
@@ -48,11 +57,14 @@ class Progress:
         if report.when != "teardown":
             return
         self._counts["done"] += 1
-        part = self._counts["done"] / max(self._all, 1)
-        if part >= self._shown + _EVERY or self._counts["done"] == self._all:
-            self._shown = part
+        self._done += self._measured.expected(report.nodeid)
+        now, part = time.monotonic(), self._done / (self._cost or 1.0)
+        shown, shown_part = self._shown
+        if part >= shown_part + _EVERY or now >= shown + _PATIENCE or self._counts["done"] == self._all:
+            self._shown = now, part
             failed = f", {self._counts['failed']} failed" if self._counts["failed"] else ""
-            spent = time.monotonic() - self._began
+            spent = now - self._began
+            # By expected costs: the few most expensive tests come first.
             self._say(
                 f"{part:4.0%} {spent // 60:3.0f} min {spent % 60:02.0f} s  {self._counts['done']:>6,} of "
                 f"{self._all:,} tests{failed}  {Path(report.nodeid.partition('::')[0]).parent}"
