@@ -21,6 +21,17 @@ from hortus.terminal import CommandError
 HERE = "hortus-system"
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
+EACH_ONCE = pytest.mark.parametrize(
+    ("site", "tool"),
+    [
+        ("ours", "hortus"),
+        pytest.param("original", "helm", marks=[pytest.mark.real_apiserver, pytest.mark.oracle]),
+        pytest.param("ours", "helm", marks=[pytest.mark.oracle, pytest.mark.soak]),
+        pytest.param("original", "hortus", marks=[pytest.mark.real_apiserver, pytest.mark.soak]),
+    ],
+    indirect=True,
+)
+"""The mark of expensive tests: each server and each installer once, and all pairs among the long tests."""
 _PAUSE = 0.05
 """Seconds between two looks at an object that another process changes."""
 REVISION = "deployment.kubernetes.io/revision"

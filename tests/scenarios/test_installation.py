@@ -15,7 +15,7 @@ import pytest
 from tests.production.rendering import WITHOUT_CRDS, objects
 from tests.production.values import BASE, CHANGES, Change, shows
 from tests.scenarios.clusters import Snapshot, snapshot, until
-from tests.scenarios.installers import CRDS, DEPLOYMENTS, HERE, REVISION, Site, Tool
+from tests.scenarios.installers import CRDS, DEPLOYMENTS, EACH_ONCE, HERE, REVISION, Site, Tool
 
 from hortus.cli.install.chart import chart_folder
 from hortus.kube import Client, Resource
@@ -94,6 +94,7 @@ def together(wave: Iterable[Change]) -> dict[str, Any]:
     return found
 
 
+@EACH_ONCE
 @pytest.mark.parametrize("each", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["waves", "each"])
 @pytest.mark.timeout(600)
 async def test_every_value_is_changed_and_nothing_is_left_behind(site: Site, tool: Tool, *, each: bool) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.production.rendering import objects
 from tests.scenarios.clusters import Snapshot, snapshot
-from tests.scenarios.installers import CRDS, HERE, Helm, Site, Tool
+from tests.scenarios.installers import CRDS, EACH_ONCE, HERE, Helm, Site, Tool
 
 from hortus.cli.program import ELECTION_NAME
 from hortus.engine.leases import LEASES
@@ -68,6 +68,7 @@ def clusters(found: Snapshot) -> dict[str, Object]:
     return {name: obj for name, obj in found.items() if obj.get("apiVersion", "").startswith(f"{GROUP}/")}
 
 
+@EACH_ONCE
 @pytest.mark.timeout(300)
 async def test_its_clusters_stay_as_they_are_with_each_installer(site: Site, tool: Tool, upstream: Path) -> None:
     await before_hortus(site, upstream)

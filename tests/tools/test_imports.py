@@ -197,7 +197,3 @@ def test_the_check_ends_with_one_on_a_difference(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(imports, "problems", list)
     monkeypatch.setattr(imports, "update", list)
     assert (imports.main(["check"]), imports.main(["update"])) == (0, 0)
-
-
-def test_the_tree_is_in_order() -> None:
-    assert imports.problems(ROOT) == []

@@ -109,7 +109,3 @@ def test_a_finding_is_reported_with_its_place(tmp_path: Path) -> None:
     file.parent.mkdir(parents=True)
     file.write_text('import structlog\n\n_log.info("Took it")\n')
     assert logs.problems(tmp_path) == ["src/hortus/x.py:3: the event begins in upper case: 'Took it'"]
-
-
-def test_the_tree_is_in_order() -> None:
-    assert logs.problems() == []

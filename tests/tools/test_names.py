@@ -56,7 +56,3 @@ def test_a_defended_name_is_allowed_and_reported_when_it_is_unique(tmp_path: Pat
     listed = '[[defended]]\nreason = "r"\nnames = [\n    "Entry",\n    "Lost",\n]\n'
     root = tree(tmp_path, {"src/a/x.py": "class Entry: ...", "src/b/y.py": "class Entry: ..."}, listed=listed)
     assert names.problems(root) == ["tools/names.toml defends Lost, which has one meaning"]
-
-
-def test_the_tree_is_in_order() -> None:
-    assert names.problems() == []

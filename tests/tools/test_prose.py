@@ -134,7 +134,3 @@ def test_commits_have_short_subjects(tmp_path: Path) -> None:
 
 def test_a_tree_without_history_has_no_subjects(tmp_path: Path) -> None:
     assert prose.long_subjects("2020-01-01T00:00:00Z", tmp_path) == []
-
-
-def test_the_tree_is_in_order() -> None:
-    assert prose.problems() == []

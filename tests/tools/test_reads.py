@@ -50,7 +50,3 @@ def test_a_read_and_an_adapter_that_is_gone_are_reported(tmp_path: Path) -> None
         "tools/reads.toml names a/raw.py, which does not exist",
         "src/hortus/domains/a/x.py:2: a['b']: read a struct instead",
     ]
-
-
-def test_the_tree_is_in_order() -> None:
-    assert reads.problems() == []
