@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -31,18 +32,32 @@ os.environ["SSL_CERT_FILE"] = os.devnull
 settings.register_profile("any-machine", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
 
-# A program that a test runs in this process configures logs where none are configured, and keeps its loggers for good:
-# later tests would then capture nothing.
+# A program that a test runs in this process configures logs and has its loggers keep that for good: later tests would
+# capture nothing.
+_configure = structlog.configure
+
+
+def _configure_for_a_test(**words: Any) -> None:
+    _configure(**{**words, "cache_logger_on_first_use": False})
+
+
+structlog.configure = _configure_for_a_test
 structlog.configure()
 
 _UPSTREAM = Path(__file__).resolve().parents[2] / "shared" / "upstream"
 
 
 @pytest.fixture(autouse=True)
-def logs_are_configured() -> None:
-    """Configures logs again after a test that has reset them."""
+def logs_are_as_before() -> Iterator[None]:
+    """Configures logs again after a test that has reset them, or has run a program that configures its own."""
     if not structlog.is_configured():
         structlog.configure()
+    root, configured = logging.getLogger(), structlog.get_config()
+    handlers, level = [*root.handlers], root.level
+    yield
+    if structlog.get_config() != configured:
+        structlog.configure(**configured)
+    root.handlers[:], root.level = handlers, level
 
 
 @pytest.fixture(scope="session")

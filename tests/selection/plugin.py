@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    worker = _worker(config)
     if since := config.getoption("since"):
         try:
             changed = changed_files(since)
@@ -45,6 +45,11 @@ def pytest_configure(config: pytest.Config) -> None:
             config.pluginmanager.register(_Recorder(Path(folder), worker or "main"))
     if not worker and config.getoption("progress"):
         config.pluginmanager.register(Progress(config))
+
+
+def _worker(config: pytest.Config) -> str:
+    """The name of a process of pytest-xdist that runs tests for another, else empty."""
+    return str(getattr(config, "workerinput", {}).get("workerid", ""))
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -78,7 +83,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=[*{*items} - {*kept}])
         items[:] = kept
     # Workers take files in this order: the longest first, so that no worker is left with one at the end.
-    if os.environ.get("PYTEST_XDIST_WORKER"):
+    if _worker(config):
         items.sort(key=lambda item: -measured.files.get(item.nodeid.partition("::")[0], 0.0))
 
 

@@ -142,11 +142,11 @@ def test_who_am_i_and_what_may_i(kubectl: Kubectl) -> None:
     assert "kubernetes-admin" in kubectl("auth", "whoami")
     assert kubectl("auth", "can-i", "delete", "pods") == "yes\n"
     assert kubectl("auth", "can-i", "delete", "pods", "--as=nobody", code=1) == "no\n"
-    kubectl("create", "clusterrolebinding", "viewers", "--clusterrole=view", "--user=vera")
+    kubectl("create", "clusterrolebinding", "viewers", "--clusterrole=view", "--user=viola")
     # A server learns of a binding by a watch; the test's own limit of time ends this.
-    while kubectl("auth", "can-i", "list", "pods", "--as=vera", code=None) != "yes\n":
+    while kubectl("auth", "can-i", "list", "pods", "--as=viola", code=None) != "yes\n":
         pass
-    assert "secrets is forbidden" in kubectl("get", "secrets", "--as=vera", code=1)
+    assert "secrets is forbidden" in kubectl("get", "secrets", "--as=viola", code=1)
 
 
 def test_events_are_shown_by_what_they_say_and_not_by_name(kubectl: Kubectl) -> None:
