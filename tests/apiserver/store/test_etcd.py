@@ -42,7 +42,7 @@ from hortus.apiserver.store import (
     _etcdindex,
 )
 from hortus.apiserver.store._etcdindex import _PAGE
-from hortus.apiserver.store._storewire import StoreWire
+from hortus.apiserver.store._storewire import StoreWire, WriteUnsettled
 from hortus.etcd.wire import EtcdWire
 
 _roots = (f"/test-{number}/" for number in itertools.count())
@@ -523,3 +523,65 @@ async def test_etcd_may_be_killed_and_come_back(tmp_path: Path) -> None:
 
 def text(plain: str) -> str:
     return base64.b64encode(plain.encode()).decode()
+
+
+@pytest.mark.parametrize("is_carried_out", [True, False])
+@pytest.mark.parametrize("is_deletion", [True, False])
+async def test_a_write_that_etcd_gave_up_on_is_sent_once_more_and_carried_out_once(
+    two: tuple[EtcdBackend, EtcdBackend], monkeypatch: pytest.MonkeyPatch, is_deletion: bool, is_carried_out: bool
+) -> None:
+    here, there = two
+    old = await put(here, "default/a")
+    given_up = _give_up(here, monkeypatch, is_carried_out=is_carried_out)
+    await there.sync()
+    async with aclosing(there.watch(PODS, after=old.revision)) as watch:
+        if is_deletion:
+            await here.delete(old.key, expected=old.revision)
+        else:
+            new = await put(here, "default/a", expected=old.revision)
+        changes = await batch(watch)
+    await there.sync()
+    kept = (await there.list(PODS)).records
+    assert given_up == ["/v3/kv/txn"]
+    assert len(changes) == 1
+    assert kept == ([] if is_deletion else [new])
+
+
+@pytest.mark.parametrize("is_deletion", [True, False])
+async def test_a_write_that_etcd_gave_up_on_is_unsettled_where_another_came_between(
+    two: tuple[EtcdBackend, EtcdBackend], monkeypatch: pytest.MonkeyPatch, is_deletion: bool
+) -> None:
+    here, there = two
+    old = await put(here, "default/a")
+    await put(there, "default/a", expected=old.revision)
+    _give_up(here, monkeypatch, is_carried_out=False)
+    with pytest.raises(StoreFailed, match="request timed out"):
+        if is_deletion:
+            await here.delete(old.key, expected=old.revision)
+        else:
+            await here.put(old.key, Value(b"{", b"}"), expected=old.revision)
+
+
+async def test_a_write_that_compares_nothing_is_never_sent_again(
+    two: tuple[EtcdBackend, EtcdBackend], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, _ = two
+    _give_up(here, monkeypatch, is_carried_out=False)
+    with pytest.raises(StoreFailed, match="request timed out"):
+        await put(here, "default/a", expected=None)
+
+
+def _give_up(store: EtcdBackend, monkeypatch: pytest.MonkeyPatch, *, is_carried_out: bool) -> list[str]:
+    """Lets etcd give up on the next write; returns the paths of such writes."""
+    call, given_up = store._wire.call, list[str]()
+
+    async def called(path: str, body: dict[str, Any]) -> Any:
+        if path != "/v3/kv/txn" or given_up:
+            return await call(path, body)
+        given_up.append(path)
+        if is_carried_out:
+            await call(path, body)
+        raise WriteUnsettled("etcd refused: etcdserver: request timed out")
+
+    monkeypatch.setattr(store._wire, "call", called)
+    return given_up

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.kube.scripted import json, serving
 
-from hortus.apiserver.store._storewire import StoreWire
+from hortus.apiserver.store._storewire import StoreWire, WriteUnsettled
 from hortus.apiserver.store.backend import StoreFailed
 from hortus.etcd import wire as etcdwire
 from hortus.etcd.wire import CONNECTIONS, EtcdFailed, EtcdWire, span
@@ -141,3 +141,19 @@ async def test_a_read_whose_leader_changes_is_asked_again_and_a_write_is_not() -
         finally:
             await wire.close()
     assert asked == ["/v3/kv/range", "/v3/kv/range", "/v3/kv/txn"]
+
+
+async def test_a_write_that_etcd_gives_up_on_is_unsettled() -> None:
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return json(
+            {"code": 14, "message": "etcdserver: request timed out, possibly due to connection lost"}, status=503
+        )
+
+    async with serving(answer) as access:
+        wire = StoreWire([access.server])
+        await wire.start()
+        try:
+            with pytest.raises(WriteUnsettled, match="possibly due to connection lost"):
+                await wire.call("/v3/kv/txn", {})
+        finally:
+            await wire.close()

@@ -11,7 +11,14 @@ _READ = "/v3/kv/range"
 _LEADER_CHANGED = "leader changed"
 """etcd ends reads in flight with this when the leadership moves. The new leader is known then."""
 _READS = 3
-"""Attempts of a read whose leader changes; writes are never sent again."""
+"""Attempts of a read whose leader changes; writes are never sent again here."""
+_GAVE_UP = "request timed out"
+"""etcd ends a write with this after 7 s. One that a follower passes to a leader that gives the leadership away is lost
+(etcd 3.6.4, and 3 ms are enough for it)."""
+
+
+class WriteUnsettled(StoreFailed):
+    """etcd waits no longer for a write: it was carried out, or may be yet, or never will."""
 
 
 class StoreWire(EtcdWire):
@@ -35,4 +42,6 @@ class StoreWire(EtcdWire):
 
 
 def _mapped(error: EtcdFailed) -> StoreFailed:
-    return ObjectTooLarge(str(error)) if isinstance(error, RequestTooLarge) else StoreFailed(str(error))
+    if isinstance(error, RequestTooLarge):
+        return ObjectTooLarge(str(error))
+    return (WriteUnsettled if _GAVE_UP in error.words else StoreFailed)(str(error))

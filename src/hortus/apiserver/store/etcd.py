@@ -33,7 +33,7 @@ from hortus.apiserver.store._keyspace import (
     revision_is,
     writing,
 )
-from hortus.apiserver.store._storewire import StoreWire
+from hortus.apiserver.store._storewire import StoreWire, WriteUnsettled
 from hortus.apiserver.store._watches import WatchLimits
 from hortus.apiserver.store.backend import (
     Follower,
@@ -123,9 +123,11 @@ class EtcdBackend:
     # Writing
 
     async def put(self, key: StoreKey, value: Value, *, expected: int | None) -> StoredRecord:
-        where = self._space.path(key)
+        where, content = self._space.path(key), packed(value)
         compare = [] if expected is None else [revision_is(where, expected)]
-        answer = await self._transact(key, compare, [writing(where, packed(value)), writing(self._space.last, b"")])
+        leaves = None if expected is None else [content]
+        write = [writing(where, content), writing(self._space.last, b"")]
+        answer = await self._transact(key, compare, write, leaves=leaves)
         revision = number(answer["header"], "revision")
         await self._feed.reach(revision)
         return StoredRecord(key.bucket, key.name, value.at(revision), revision)
@@ -137,19 +139,36 @@ class EtcdBackend:
             compare.append(revision_is(where, expected))
         note = b"" if final is None else FINAL + packed(final)
         remove = {"request_delete_range": {"key": text(where)}}
-        answer = await self._transact(key, compare, [remove, writing(self._space.last, note)])
+        leaves: list[bytes] | None = None if expected is None else []
+        answer = await self._transact(key, compare, [remove, writing(self._space.last, note)], leaves=leaves)
         revision = number(answer["header"], "revision")
         await self._feed.reach(revision)
         return revision
 
-    async def _transact(self, key: StoreKey, compare: list[Message], write: list[Message]) -> Message:
-        """The answer of a successful transaction; raises Mismatch, once readers can see the other state."""
+    async def _transact(
+        self, key: StoreKey, compare: list[Message], write: list[Message], *, leaves: list[bytes] | None = None
+    ) -> Message:
+        """The answer of a successful transaction; raises Mismatch, once readers can see the other state.
+
+        A write with `leaves`, which compares the revision and leaves this content or none, is sent once more where it
+        is unsettled: of the two, one at most is carried out. Raises WriteUnsettled where another write came between.
+        """
         look = [{"request_range": {"key": text(where)}} for where in (self._space.path(key), self._space.last)]
         body = {"compare": compare, "success": write, "failure": look}
-        answer = await self._write(body)
+        unsettled: WriteUnsettled | None = None
+        try:
+            answer = await self._write(body)
+        except WriteUnsettled as error:
+            if leaves is None:
+                raise
+            unsettled, answer = error, await self._write(body)
         if answer.get("succeeded"):
             return answer
         kept, last = (response["response_range"].get("kvs", []) for response in answer["responses"])
+        if unsettled is not None:
+            if [raw(one, "value") for one in kept] != leaves:
+                raise unsettled
+            return {"header": {"revision": number((kept or last)[0], "mod_revision")}}
         await self._feed.reach(number(last[0], "mod_revision") if last else 0)
         raise Mismatch(key, next(iter(self._space.records(kept)), None))
 
