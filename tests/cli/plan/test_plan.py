@@ -12,13 +12,14 @@ from typing import Any
 import msgspec
 import orjson
 import pytest
-from tests.cli.plan.conftest import ASLEEP, CLUSTERS
+from tests.cli.plan.conftest import CLUSTERS
 from tests.cli.plan.edits.choosing import edits, founding
-from tests.cli.plan.edits.shape import HOME, PROJECT, RUNTIMES, Edit, member, patched
+from tests.cli.plan.edits.shape import GARDEN, HOME, PROJECT, RUNTIMES, SHOOTS, Edit, member, patched
 from tests.cli.plan.planning import planned
 from tests.cli.plan.reads import lists_of, verbs_of
 from tests.cli.plan.truth import CONFIG, Fleet, Tally, outcome, rest
 from tests.scenarios.running import kubectl, typed, until, up
+from tests.waiting import until as waited_until
 
 from hortus.cli.flags import FLAGS
 from hortus.engine.logging import LogSettings, configure_logging
@@ -171,8 +172,8 @@ def test_a_plan_leaves_the_live_side_as_it_is_and_needs_no_permission_to_write(s
     change.write_text(_runtime("1.35.0"))
     _plan_with_few_permissions(state, change)
     # The log is written a moment after the answer, and the reads of the members are the last.
-    awake = {member(f"demo-{number}") for number in range(1, CLUSTERS)}
-    until(lambda: _listed(state, before) >= {"root", "garden", *awake}, "the lists")
+    members = {member(f"demo-{number + 1}") for number in range(CLUSTERS)}
+    until(lambda: _listed(state, before) == {"root", "garden", *members}, "the lists")
     log = _log(state)[before:]
     assert {*verbs_of(log)} == {"list"}
     assert set(lists_of(log).values()) == {1}, "a kind of a cluster was listed more than once"
@@ -306,13 +307,24 @@ def _assert_refused(state: Path, *words: str, message: str) -> None:
 
 
 async def test_a_change_of_a_cluster_that_sleeps_is_planned_to_its_end(state: Path) -> None:
+    # The last test of this file: hours pass until all controllers have noticed that a cluster sleeps.
+    asleep = f"demo-{CLUSTERS}"
+    fleet = Fleet(state)
+    await fleet.make([patched(SHOOTS, asleep, PROJECT, GARDEN, spec={"hibernation": {"enabled": True}})])
+
+    async def sleeps() -> bool:
+        (shoot,) = [one for one in await fleet.list(SHOOTS, GARDEN) if one["metadata"]["name"] == asleep]
+        status = shoot["status"]
+        return bool(status.get("hibernated") and status["lastOperation"]["state"] == "Succeeded")
+
+    await waited_until(sleeps)
     version = {"spec": {"shoot": {"kubernetes": {"version": "1.35.0"}}}}
-    upgrade = Edit("clusters", f"{ASLEEP} to 1.35.0", (patched(RUNTIMES, ASLEEP, HOME, **version),))
-    run = await asyncio.to_thread(Fleet(state).plan, upgrade)
-    before, shoot = (
-        orjson.loads(state.buckets["garden/core.gardener.cloud/shoots"][f"{PROJECT}/{ASLEEP}"])
-        for state in (run.before, run.after)
+    upgrade = Edit("clusters", f"{asleep} to 1.35.0", (patched(RUNTIMES, asleep, HOME, **version),))
+    run = await asyncio.to_thread(fleet.plan, upgrade)
+    before, after = (
+        orjson.loads(each.buckets["garden/core.gardener.cloud/shoots"][f"{PROJECT}/{asleep}"])
+        for each in (run.before, run.after)
     )
     assert before["status"]["hibernated"]
-    assert shoot["spec"]["kubernetes"]["version"] == "1.35.0"
-    assert shoot["status"]["lastOperation"]["state"] == "Succeeded"
+    assert after["spec"]["kubernetes"]["version"] == "1.35.0"
+    assert after["status"]["lastOperation"]["state"] == "Succeeded"
