@@ -295,6 +295,8 @@ whole_values: st.SearchStrategy[Json] = st.recursive(
 
 
 @SETTINGS
+@example(steps=["[*]", "[*]"], value=[[1], [], [2], False])
+@example(steps=["[*]", "[1:]"], value=[[1], [], [2]])
 @given(steps=st.lists(st.sampled_from(PATHS + FILTERS), min_size=1, max_size=4), value=whole_values)
 def test_json_paths_print_alike(kubernetes: Any, steps: list[str], value: Json) -> None:
     assume(".*" not in steps or not _has_text(value))  # Go takes the bytes of a text for its members

@@ -74,16 +74,19 @@ def element(place: int) -> Step:
 
 
 def sliced(start: int | None, stop: int | None, stride: int | None) -> Step:
-    """Members from `start` to before `stop`; unlike Python's, bounds beyond the list are an error."""
+    """Members from `start` to before `stop`; unlike Python's, bounds beyond the list are an error.
+
+    As in client-go a list of which nothing is asked for ends the step: the lists behind it are not looked at.
+    """
     if stride is not None and stride <= 0:
         raise JsonPathError("step must be > 0")
 
-    def part(members: list[Any]) -> list[Any]:
+    def part(members: list[Any]) -> list[Any] | None:
         size = len(members)
         first = 0 if start is None else start + size if start < 0 else start
         last = size if stop is None else stop + size if stop < 0 else stop
         if first == last:
-            return []
+            return None
         for place, limit in ((first, size - 1), (last - 1, size - 1)):
             if not 0 <= place <= limit:
                 raise JsonPathError(f"array index out of bounds: index {place}, length {size}")
@@ -91,7 +94,18 @@ def sliced(start: int | None, stop: int | None, stride: int | None) -> Step:
             raise JsonPathError(f"starting index {first} is greater than ending index {last}")
         return members[first:last:stride]
 
-    return lambda values: [member for value in values if value is not None for member in part(_listed(value))]
+    def parts(values: list[Any]) -> list[Any]:
+        found: list[Any] = []
+        for value in values:
+            if value is None:
+                continue
+            members = part(_listed(value))
+            if members is None:
+                break
+            found += members
+        return found
+
+    return parts
 
 
 def where(path: Step) -> Step:
