@@ -7,7 +7,9 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import click
@@ -45,11 +47,14 @@ IN_A_FLEET = (
     "docs/modules/README.md",
     "docs/modules/forms.md",
     "docs/simulate.md",
+    "docs/stacks/publishing.md",
     "docs/stacks/flux.md",
     "docs/stacks/openstack.md",
-    "docs/stacks/publishing.md",
 )
-"""Pages whose commands are typed while `hortus up` runs in the reader's home."""
+"""Pages whose commands are typed while `hortus up` runs in the reader's home.
+
+A list of releases serves for half a minute, so the page that publishes one comes before those that ask for a list.
+"""
 IN_TURN = (
     "docs/inventory.md",
     "docs/top.md",
@@ -145,15 +150,42 @@ def test_what_pages_type_in_turn_into_one_fleet_prints_what_they_show(tmp_path: 
 ALONE = sorted({str(page.relative_to(ROOT)) for page in PAGES if steps(page)} - {*IN_A_FLEET, *IN_TURN, *ELSEWHERE})
 
 
+@pytest.fixture(scope="module", autouse=True)
+def alone(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Mapping[str, Callable[[], list[str]]]]:
+    """The outputs of the pages that are typed alone, by their names.
+
+    A thread types them from the start, while the tests type other pages into their fleet: both wait most of the time.
+    """
+    names = [
+        str(item.callspec.params["name"])
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.function is test_what_a_page_types_prints_what_it_shows
+    ]
+    typing = {name: partial(run, steps(ROOT / name), tmp_path_factory.mktemp("home"), environment()) for name in names}
+    if request.config.getoption("record"):
+        yield typing  # one at a time, so that each costs what it takes
+        return
+    pool = ThreadPoolExecutor(1)
+    try:
+        yield {name: pool.submit(typed).result for name, typed in typing.items()}
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
 @needs_kubectl
 @patient
 @pytest.mark.parametrize("name", ALONE)
-def test_what_a_page_types_prints_what_it_shows(name: str, tmp_path: Path) -> None:
-    _assert_prints(name, steps(ROOT / name), tmp_path)
+def test_what_a_page_types_prints_what_it_shows(name: str, alone: Mapping[str, Callable[[], list[str]]]) -> None:
+    _assert_shown(name, steps(ROOT / name), alone[name]())
 
 
 def _assert_prints(name: str, wanted: list[Step], home: Path) -> None:
-    printed = run(wanted, home, environment())
+    _assert_shown(name, wanted, run(wanted, home, environment()))
+
+
+def _assert_shown(name: str, wanted: list[Step], printed: list[str]) -> None:
     assert len(printed) == len(wanted)
     for step, output in zip(wanted, printed, strict=True):
         assert agree(step.output, output), f"{name}: $ {step.command}\nshown:\n{step.output}\nprinted:\n{output}"

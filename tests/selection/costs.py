@@ -1,7 +1,7 @@
-"""The processor time of each test: this process and all its descendants, in seconds.
+"""The cost of each test in seconds: processor time of this process and all its descendants, and time of a worker.
 
 A fixture that several tests share counts for their file, not for the test that happened to be the first. A process that
-leaves the tree of processes takes its time along.
+leaves the tree of processes takes its processor time along.
 """
 
 from __future__ import annotations
@@ -11,9 +11,35 @@ import resource
 import time
 from collections.abc import Generator
 
+import msgspec
 import pytest
 
 _TICK = os.sysconf("SC_CLK_TCK")
+
+
+class Spent(msgspec.Struct, frozen=True, array_like=True):
+    """Seconds."""
+
+    processor: float = 0.0
+    worker: float = 0.0
+
+    @property
+    def cost(self) -> float:
+        """A test that waits keeps a worker from others, and one with processes at work the processor."""
+        return max(self.processor, self.worker)
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.processor + other.processor, self.worker + other.worker)
+
+    def __sub__(self, other: Spent) -> Spent:
+        return Spent(self.processor - other.processor, self.worker - other.worker)
+
+    def __truediv__(self, parts: int) -> Spent:
+        return Spent(self.processor / parts, self.worker / parts)
+
+
+def _now() -> Spent:
+    return Spent(processor_time(), time.monotonic())
 
 
 def processor_time() -> float:
@@ -50,16 +76,15 @@ def _text(path: str) -> str:
 
 
 class Meter:
-    """A plugin of pytest, in the process of the tests: adds `own` and `shared` seconds to each test's last report.
+    """A plugin of pytest, in the process of the tests: adds what a test spent to its last report.
 
-    `shared` is what fixtures of a wider scope than the test took.
+    That is `own`, and `shared` by fixtures of a wider scope: the parts of `Spent`, since reports go to another process.
     """
 
     def __init__(self) -> None:
-        self._began = processor_time()
-        self._shared = 0.0
-        self._nested = 0.0
-        self._called = 0.0
+        self._began = _now()
+        self._shared = self._nested = Spent()
+        self._called: Spent | None = None
         self._is_last = False
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -67,6 +92,7 @@ class Meter:
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
         self._is_last = nextitem is None or nextitem.path != item.path
+        self._began = _now()
         return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -75,11 +101,11 @@ class Meter:
     ) -> Generator[None, object, object]:
         if fixturedef.scope == "function":
             return (yield)
-        began, outer, self._nested = processor_time(), self._nested, 0.0
+        began, outer, self._nested = _now(), self._nested, Spent()
         try:
             return (yield)
         finally:
-            spent = processor_time() - began
+            spent = _now() - began
             self._shared += spent - self._nested
             self._nested = outer + spent
 
@@ -88,14 +114,14 @@ class Meter:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
-        own = shared = 0.0
+        own = shared = Spent()
         if report.when == "call" and self._is_last:
-            self._called = processor_time()
+            self._called = _now()
         if report.when == "teardown":
-            now = processor_time()
+            now = _now()
             # The end of a file's last test is that of the fixtures which the file shares.
-            shared = self._shared + (now - self._called if self._is_last and self._called else 0.0)
+            shared = self._shared + (now - self._called if self._is_last and self._called else Spent())
             own = now - self._began - shared
-            self._began, self._shared, self._called = now, 0.0, 0.0
-        report.own, report.shared = own, shared  # type: ignore[attr-defined]
+            self._shared, self._called = Spent(), None
+        report.own, report.shared = map(msgspec.to_builtins, (own, shared))  # type: ignore[attr-defined]
         return report

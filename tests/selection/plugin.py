@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-from collections import defaultdict
 from collections.abc import Generator
 from pathlib import Path
 from subprocess import CalledProcessError
@@ -101,18 +100,14 @@ class _Recorder:
         folder.mkdir(parents=True, exist_ok=True)
         self._file = (folder / f"{worker}-{os.getpid()}.jsonl").open("wb")
         self._reach = Reach(folder / f"{worker}-{os.getpid()}.reach") if Reach.is_possible() else None
-        self._sums: dict[str, float] = defaultdict(float)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
-        self._sums["own"] += report.own  # type: ignore[attr-defined]
-        self._sums["shared"] += report.shared  # type: ignore[attr-defined]
-        self._sums["wall"] += report.duration
         if report.when == "teardown":
             lines = sorted(self._reach.since_last()) if self._reach else []
-            self._file.write(orjson.dumps({"test": item.nodeid, **self._sums, "lines": lines}) + b"\n")
-            self._sums.clear()
+            spent = {part: getattr(report, part) for part in ("own", "shared")}
+            self._file.write(orjson.dumps({"test": item.nodeid, **spent, "lines": lines}) + b"\n")
         return report
 
     def pytest_unconfigure(self) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from tests.selection.costs import Spent
 from tests.selection.rule import read_measured
 
 _EVERY = 0.02
@@ -17,7 +18,7 @@ _PATIENCE = 15.0
 _MOST = 10
 """The most expensive tests that the table names."""
 _PART = 0.005
-"""The part of the processor time below which a folder is not named."""
+"""The part of the time below which a folder is not named."""
 
 
 class Progress:
@@ -32,7 +33,7 @@ class Progress:
         self._shown = self._began, 0.0
         self._measured = read_measured()
         self._counts: Counter[str] = Counter()
-        self._seconds: Counter[str] = Counter()
+        self._spent: dict[str, Spent] = defaultdict(Spent)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self._expect([item.nodeid for item in session.items])
@@ -50,12 +51,12 @@ class Progress:
         return category, "", ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._seconds[report.nodeid] += report.own + report.shared
         if report.failed:
             self._counts["failed"] += 1
             self._say(f"FAILED {report.nodeid}", red=True)
         if report.when != "teardown":
             return
+        self._spent[report.nodeid] = Spent(*report.own) + Spent(*report.shared)
         self._counts["done"] += 1
         self._done += self._measured.expected(report.nodeid)
         now, part = time.monotonic(), self._done / (self._cost or 1.0)
@@ -78,31 +79,40 @@ class Progress:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._counts["done"] < 100:
             return
-        terminalreporter.section("where the processor time went")
+        terminalreporter.section("where the time went")
         for line in self._table():
             terminalreporter.write_line(line)
 
     def _table(self) -> Iterator[str]:
-        total = sum(self._seconds.values()) or 1.0
-        folders: Counter[str] = Counter()
+        total = sum(self._spent.values(), Spent())
+        folders: dict[str, Spent] = defaultdict(Spent)
         tests: Counter[str] = Counter()
-        for test, seconds in self._seconds.items():
-            name = _folder(test)
-            folders[name] += seconds  # type: ignore[assignment]
-            tests[name] += 1
-        yield f"{'seconds':>8} {'':>5} {'tests':>6}  folder"
-        named = [(name, seconds) for name, seconds in folders.most_common() if seconds >= _PART * total]
-        for name, seconds in named:
-            yield f"{seconds:8.1f} {seconds / total:5.0%} {tests[name]:6,}  {name}"
-        rest = folders.keys() - dict(named).keys()
-        if rest:
-            seconds = sum(folders[name] for name in rest)
-            yield f"{seconds:8.1f} {seconds / total:5.0%} {sum(tests[name] for name in rest):6,}  {len(rest)} others"
-        spent = time.monotonic() - self._began
-        yield f"{total:8.1f}  100% {len(self._seconds):6,}  all, in {spent // 60:.0f} min {spent % 60:02.0f} s"
+        for test, spent in self._spent.items():
+            folders[_folder(test)] += spent
+            tests[_folder(test)] += 1
+        named = sorted(folders, key=lambda name: -folders[name].cost)
+        others = [name for name in named if folders[name].cost < _PART * total.cost]
+        yield "seconds of workers, of the processor"
+        for name in named:
+            if name not in others:
+                yield f"{_row(folders[name], total)} {tests[name]:6,} tests  {name}"
+        if others:
+            rest = sum((folders[name] for name in others), Spent())
+            yield f"{_row(rest, total)} {sum(tests[name] for name in others):6,} tests  {len(others)} others"
+        lasted = time.monotonic() - self._began
+        yield f"{_row(total, total)} {len(self._spent):6,} tests, in {lasted // 60:.0f} min {lasted % 60:02.0f} s"
         yield ""
-        for test, seconds in self._seconds.most_common(_MOST):
-            yield f"{seconds:8.1f}  {test}"
+        for test in sorted(self._spent, key=lambda one: -self._spent[one].cost)[:_MOST]:
+            yield f"{_row(self._spent[test], total)} {test}"
+
+
+def _row(spent: Spent, total: Spent) -> str:
+    parts = (f"{one:8.1f} {one / (whole or 1.0):4.0%}" for one, whole in zip(_pair(spent), _pair(total), strict=True))
+    return " ".join(parts)
+
+
+def _pair(spent: Spent) -> tuple[float, float]:
+    return spent.worker, spent.processor
 
 
 def _folder(test: str) -> str:

@@ -2,10 +2,10 @@
 
 The rule: **a test is left to `make test-all` if it costs more than `CHEAP` and adds less than `ADDED` for that.**
 
-A test costs its processor time with that of all processes it starts, and its share of the fixtures of its file. It
-adds the lines of the product that no test taken before it reaches: all cheap tests are taken first, then always the one
-that adds most for its cost. Both are measured, by `make costs`, and kept in `measured.json`. A test that is not in
-that file is new or cheap, and runs.
+A test costs its processor time with that of all processes it starts, or the time for which it keeps a worker if that
+is more, and its share of the fixtures of its file. It adds the lines of the product that no test taken before it
+reaches: all cheap tests are taken first, then always the one that adds most for its cost. Both are measured, by `make
+costs`, and kept in `measured.json`. A test that is not in that file is new or cheap, and runs.
 
 Lines stand for faults: a test whose lines are all reached by cheaper ones may still find what these do not, so nothing
 is dropped, and what lands has passed `make test-all`.
@@ -13,15 +13,16 @@ is dropped, and what lands has passed `make test-all`.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush
 from pathlib import Path
 
 import msgspec
+from tests.selection.costs import Spent
 
 CHEAP = 0.5
-"""Seconds of processor time up to which a test always runs."""
+"""Seconds up to which a test always runs."""
 ADDED = 4.0
 """Lines that a test must be the first to reach, for each second that it costs."""
 
@@ -46,11 +47,11 @@ class Measured(msgspec.Struct, frozen=True):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """One test as `--record` wrote it; `own` and `shared` are seconds of processor time."""
+    """One test as `--record` wrote it."""
 
     test: str
-    own: float
-    shared: float
+    own: Spent
+    shared: Spent
     lines: frozenset[str] = frozenset()
 
     @property
@@ -100,11 +101,11 @@ def weighed(records: Iterable[Record]) -> Measured:
 
 
 def _seconds(records: list[Record]) -> Mapping[str, float]:
-    shared: Counter[str] = Counter()
+    shared: dict[str, Spent] = defaultdict(Spent)
     tests = Counter(record.file for record in records)
     for record in records:
-        shared[record.file] += record.shared  # type: ignore[assignment]
-    return {one.test: one.own + shared[one.file] / tests[one.file] for one in records}
+        shared[record.file] += record.shared
+    return {one.test: (one.own + shared[one.file] / tests[one.file]).cost for one in records}
 
 
 def _taken(

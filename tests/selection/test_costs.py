@@ -41,6 +41,6 @@ def test_a_run_shows_failures_at_once_and_where_the_time_went(tmp_path: Path) ->
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words, tmp_path], cwd=ROOT, capture_output=True, text=True, timeout=100
     )
-    failed, summary = "FAILED test_some.py::test_one[7]", "where the processor time went"
+    failed, summary = "FAILED test_some.py::test_one[7]", "where the time went"
     assert done.stdout.index(failed) < done.stdout.index(" 50% ") < done.stdout.index(summary), done.stdout
     assert "1 failed, 119 passed" in done.stdout

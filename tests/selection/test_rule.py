@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.selection.costs import Spent
 from tests.selection.rule import ADDED, CHEAP, Cost, Measured, Record, is_selected, read_measured, weighed
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def record(test: str, own: float, *lines: str, shared: float = 0.0) -> Record:
-    return Record(test=test, own=own, shared=shared, lines=frozenset(lines))
+def record(test: str, own: float, *lines: str, shared: float = 0.0, worker: float = 0.0) -> Record:
+    return Record(test=test, own=Spent(own, worker), shared=Spent(shared), lines=frozenset(lines))
 
 
 @pytest.mark.parametrize(
@@ -47,6 +48,11 @@ def test_a_test_adds_the_lines_that_neither_cheap_nor_better_ones_reach() -> Non
 def test_the_fixtures_of_a_file_are_paid_by_all_its_tests() -> None:
     measured = weighed([record("a.py::first", 0.1, shared=3.0), record("a.py::second", 0.1, shared=0.0)])
     assert measured.tests == {"a.py::first": Cost(1.6, 0), "a.py::second": Cost(1.6, 0)}
+
+
+def test_a_test_that_waits_costs_the_time_of_its_worker() -> None:
+    measured = weighed([record("a.py::waits", 0.1, worker=4.0), record("b.py::works", 3.0, worker=2.0)])
+    assert measured.tests == {"a.py::waits": Cost(4.0, 0), "b.py::works": Cost(3.0, 0)}
 
 
 def test_what_was_measured_names_files_that_are_there() -> None:
