@@ -7,7 +7,14 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from tests.domains.modules.kyma.world import KymaWorld, kyma_world
 
+from hortus.domains.modules.kyma import deletion
 from hortus.testing.apiserver import TestServer, started_apiserver
+
+
+@pytest.fixture(autouse=True)
+def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deletion has twelve steps with a second between each two."""
+    monkeypatch.setattr(deletion, "PAUSE", 0.0)
 
 
 @pytest.fixture(scope="module")

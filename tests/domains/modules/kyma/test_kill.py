@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import pytest
 from tests.domains.attempts import Attempts
 from tests.domains.killing import sampled
 from tests.domains.modules.kyma.test_modules import ready_with
@@ -25,7 +24,6 @@ from tests.domains.modules.kyma.world import (
     modules,
 )
 
-from hortus.domains.modules.kyma import deletion
 from hortus.domains.modules.names import GROUP, Annotation
 from hortus.domains.modules.types import KYMAS, MANIFESTS, MODULE_RELEASE_METAS, MODULE_TEMPLATES
 from hortus.kube.objects import Object
@@ -173,10 +171,7 @@ async def _rest(here: KymaWorld) -> Object:
 
 
 @sampled
-async def test_a_deletion_survives_a_kill_at_every_await(
-    server: TestServer, reads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(deletion, "PAUSE", 0.0)
+async def test_a_deletion_survives_a_kill_at_every_await(server: TestServer, reads: int) -> None:
     await ATTEMPTS.assert_no_kill_shows(
         partial(kyma_world, server), 0, _installed_world, _deleted, least=20, reads=reads, state=_rest
     )

@@ -9,7 +9,6 @@ from tests.domains.modules.kyma.test_deletion import STEPS
 from tests.domains.modules.kyma.test_modules import ready_with
 from tests.domains.modules.kyma.world import CRDS, HOME, NAME, KymaWorld, is_ready, modules, state
 
-from hortus.domains.modules.kyma import deletion
 from hortus.domains.modules.kyma.context import KymaContext
 from hortus.domains.modules.kyma.deletion import DeletionStep, KymaDeletion
 from hortus.domains.modules.types import KYMAS, MANIFESTS
@@ -23,8 +22,7 @@ INSIDE_STEPS = {step for step in STEPS if "Skr" in step}
 
 
 @pytest.fixture(autouse=True)
-def _quick(here: KymaWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deletion, "PAUSE", 0.0)
+def _quick(here: KymaWorld) -> None:
     here.flags = ["--failure-base-delay=50ms", "--failure-max-delay=200ms"]
 
 

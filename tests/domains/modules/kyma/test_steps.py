@@ -22,7 +22,6 @@ from tests.domains.modules.kyma.world import (
     state,
 )
 
-from hortus.domains.modules.kyma import deletion
 from hortus.domains.modules.kyma.context import ModulesInError
 from hortus.domains.modules.kyma.status import MESSAGES
 from hortus.domains.modules.names import GROUP
@@ -42,9 +41,8 @@ async def test_1_the_certificate_of_a_kyma_that_is_gone_is_deleted(here: KymaWor
     assert here.agents.certificates == set()
 
 
-async def test_3_the_skip_label_does_not_stop_a_deletion(here: KymaWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_3_the_skip_label_does_not_stop_a_deletion(here: KymaWorld) -> None:
     """2.1.11, last lines."""
-    monkeypatch.setattr(deletion, "PAUSE", 0.0)
     await here.cluster()
     await here.kyma()
     async with here.controllers():

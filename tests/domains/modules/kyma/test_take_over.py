@@ -25,7 +25,6 @@ from tests.domains.modules.kyma.world import (
     modules,
 )
 
-from hortus.domains.modules.kyma import deletion
 from hortus.domains.modules.types import KYMAS
 from hortus.testing.apiserver import TestServer
 
@@ -102,11 +101,8 @@ async def test_a_channel_move_is_continued_after_any_write(here: KymaWorld, writ
 
 
 @pytest.mark.parametrize("writes", range(DELETION + 1))
-async def test_a_deletion_is_continued_after_any_step(
-    here: KymaWorld, writes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_deletion_is_continued_after_any_step(here: KymaWorld, writes: int) -> None:
     """The cluster gets nothing back: no answer of it says Created."""
-    monkeypatch.setattr(deletion, "PAUSE", 0.0)
     go = await world(here)
     await run(go.installation())
     await here.delete_kyma()
@@ -162,11 +158,8 @@ async def test_the_go_system_continues_an_installation_after_any_request(server:
 
 
 @sampled
-async def test_the_go_system_continues_a_deletion_after_any_request(
-    server: TestServer, reads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_go_system_continues_a_deletion_after_any_request(server: TestServer, reads: int) -> None:
     """The Kyma is released when nothing is left; until then the Go system has all that it needs to end it."""
-    monkeypatch.setattr(deletion, "PAUSE", 0.0)
     for answers in itertools.count():
         async with kyma_world(server) as here:
             go = await world(here)
