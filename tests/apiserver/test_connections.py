@@ -8,6 +8,7 @@ import re
 import orjson
 import pytest
 from tests.apiserver.wire import Wire, configmap
+from tests.waiting import until
 
 from hortus.apiserver import ApiServerSettings, ServerLimits
 from hortus.testing.apiserver import TestServer, running_apiserver
@@ -93,13 +94,15 @@ async def test_an_answer_is_not_written_on_when_its_connection_was_dropped(
     await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
     assert listener.answers._taken > 16_000_000
 
-    def drop() -> None:
-        for transport in list(listener.transports):
-            if transport.get_write_buffer_size():
-                transport.abort()
+    async def drop() -> bool:
+        full = [transport for transport in listener.transports if transport.get_write_buffer_size()]
+        for transport in full:
+            transport.abort()
+        return bool(full)
 
-    server.loop.call_soon_threadsafe(drop)
-    async with asyncio.timeout(60):
+    # The answer may not have been written so far that the socket is full; later the server drops it by itself.
+    await until(lambda: asyncio.wrap_future(asyncio.run_coroutine_threadsafe(drop(), server.loop)))
+    async with asyncio.timeout(20):
         while listener.answers._taken:
             assert (await wire.get("/version")).code == 200
     assert [record.message for record in caplog.records if record.name == "asyncio"] == []
