@@ -48,7 +48,7 @@ class Package:
     options: list[str] = field(default_factory=list)
 
 
-_IN_MEMORY = ["-k", "not sqlite and not etcd", "-m", "not soak and not real_apiserver"]
+_ON_SQLITE = ["-k", "not memory and not etcd", "-m", "not soak and not real_apiserver"]
 """Scenarios that run against every store and the original: against one store, which is enough for what lies above."""
 
 PACKAGES = {
@@ -60,7 +60,7 @@ PACKAGES = {
             "tests/conformance/api/test_access.py",
             "tests/conformance/api/test_signing_requests.py",
         ],
-        _IN_MEMORY,
+        _ON_SQLITE,
     ),
     "writing": Package(
         [f"src/hortus/apiserver/resources/{name}.py" for name in ("preparing", "validating", "writing")],
@@ -74,7 +74,7 @@ PACKAGES = {
             "tests/apiserver/test_audit.py",
             "tests/apiserver/test_isolated_writes.py",
         ],
-        _IN_MEMORY,
+        _ON_SQLITE,
     ),
     "credentials": Package(["src/hortus/domains/credentials/service.py"], ["tests/domains/credentials"]),
     "kubeconfigs": Package(["src/hortus/engine/kubeconfigs/*"], ["tests/engine/kubeconfigs"]),
