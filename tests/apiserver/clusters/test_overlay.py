@@ -62,6 +62,13 @@ async def test_a_write_over_a_born_object_is_the_clusters_own(overlay: Overlay) 
     assert other is not None and b"born" in other.value
 
 
+async def test_the_deletion_of_a_born_object_whose_last_state_nobody_gave_shows_none(overlay: Overlay) -> None:
+    async with aclosing(overlay.watch(BUCKET, after=overlay.revision)) as watch:
+        await overlay.delete(StoreKey(BUCKET, "/b"), expected=BORN_REVISION)
+        (seen,) = await anext(watch)
+    assert (seen.record, seen.final) == (None, None)
+
+
 async def test_a_deleted_born_object_stays_deleted_until_it_is_created(overlay: Overlay) -> None:
     key = StoreKey(BUCKET, "/b")
     await overlay.delete(key, expected=BORN_REVISION, final=value("gone"))
