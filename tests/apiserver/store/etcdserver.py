@@ -18,6 +18,9 @@ from tests.oracles.programs import find_assets
 
 _PORTS = 12_000
 """Ports to choose from, below those of outgoing connections."""
+_HEARTBEAT = 20
+"""Milliseconds; a member that is alone becomes the leader after a few, so with etcd's 100 a start takes half a second
+longer. No heartbeat of it can come too late, as nobody else waits for one."""
 _given: set[int] = set()
 """Ports that were handed out: what listens on one may not have begun yet, or be about to come back."""
 
@@ -65,7 +68,8 @@ def running_etcd(
     command = [binary, "--data-dir", str(folder), f"--unsafe-no-fsync={str(not sync).lower()}"]
     command += ["--listen-client-urls", client]
     command += ["--advertise-client-urls", client, "--listen-peer-urls", peer]
-    command += ["--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}", *more]
+    command += ["--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}"]
+    command += [f"--heartbeat-interval={_HEARTBEAT}", f"--election-timeout={10 * _HEARTBEAT}", *more]
     ready = threading.Event()
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         assert process.stderr is not None
