@@ -135,6 +135,20 @@ async def test_state_is_loaded_in_pages_of_a_bounded_size(etcd: str, asked: list
     await again.close()
 
 
+async def test_a_store_that_was_never_written_does_not_look_for_its_past(
+    etcd: str, opener: Opener, asked: list[tuple[str, dict[str, Any]]]
+) -> None:
+    other = await opener()
+    await other.compact((await put(other, "default/a")).revision)
+    asked.clear()
+    store = EtcdBackend([etcd], root=next(_roots))
+    await store.start()
+    [watch] = [body["create_request"] for path, body in asked if path == "/v3/watch"]
+    assert watch["start_revision"] > await other.sync()
+    assert (await put(store, "default/a")).revision == store.revision
+    await store.close()
+
+
 async def test_a_watch_that_etcd_ends_or_that_is_silent_is_reported_with_its_reason(
     etcd: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -407,24 +421,33 @@ async def test_history_is_there_after_a_restart_as_far_as_etcd_has_kept_it(etcd:
 async def test_watches_survive_a_compaction_of_delivered_revisions(
     etcd: str, opener: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    root = next(_roots)
+    before = EtcdBackend([etcd], root=root)
+    await before.start()
+    await put(before, "default/a")
+    await before.close()
     await fill(await opener(), 5)  # below another root, so that the new store's watch asks for older revisions
-    store = EtcdBackend([etcd], root=next(_roots))
-    real, compacted = store._wire.watch, asyncio.Event()
+    store = EtcdBackend([etcd], root=root, history=HistoryLimits(changes=3))
+    real, compacted, ends = store._wire.watch, asyncio.Event(), list[int]()
 
     async def late(query: dict[str, object]) -> AsyncIterator[dict[str, object]]:
         if "range_end" in query:  # the store's own, not that which asks where history begins
             await compacted.wait()
         async with aclosing(real(query)) as messages:
             async for message in messages:
+                if message.get("canceled"):
+                    ends.append(int(message.get("compact_revision", 0)))
                 yield message
 
     monkeypatch.setattr(store._wire, "watch", late)
     await store.start()
     async with aclosing(store.watch(PODS, after=store.revision)) as watch:
-        await store.compact(store.revision)
+        compacted_to = store.revision
+        await store.compact(compacted_to)
         compacted.set()
         record = await put(store, "default/a")
         assert [change.record for change in await batch(watch)] == [record]
+    assert ends == [compacted_to]
     await store.close()
 
 
