@@ -257,9 +257,16 @@ async def rollouts_life(client: Client) -> None:
     }
     await client.apply(CHANGE_KINDS, kind, field_manager="test")
     await client.apply(ROLLOUT_POLICIES, policy, field_manager="test")
-    for number in range(HISTORY + 1):
-        await client.create(ROLLOUTS, rollout(f"a-{number:02}", "1", state="Abort", policyName="waves"))
-        await seen(client, ROLLOUTS, f"a-{number:02}", lambda obj: phase(obj) in ENDED, namespace="fleet")
+    going = {f"a-{number:02}" for number in range(HISTORY + 1)}
+    since = (await client.list(ROLLOUTS, "fleet")).resource_version
+    for name in sorted(going):
+        await client.create(ROLLOUTS, rollout(name, "1", state="Abort", policyName="waves"))
+    async with asyncio.timeout(60), client.watch(ROLLOUTS, "fleet", resource_version=since) as events:
+        async for event in events:
+            if phase(event.object) in ENDED:
+                going.discard(event.object["metadata"]["name"])
+            if not going:
+                break
     clusters = {"a", "b", "c"}
     for cluster in clusters:
         await client.create(ACCOUNTS, account_of(cluster))
@@ -445,9 +452,10 @@ async def test_the_controllers_use_all_that_they_may_and_are_denied_nothing(
         await seen(management, GARDENER_CLUSTERS, "two", lambda obj: reason(obj) == "FailedToGetKubeconfig")
     async with program(FlagSet(FLAGS).parse([*flags, canary])) as manager, manager.running():
         await everything_once(management)
-        await a_canarys_life(management)
-        await rollouts_life(management)
-        await a_leftovers_life(management)
+        # Each mostly waits for a pause of its controller.
+        async with asyncio.TaskGroup() as lives:
+            for life in (a_canarys_life, rollouts_life, a_leftovers_life):
+                lives.create_task(life(management))
     for user, permissions in (
         ("system:serviceaccount:hortus-system:hortus", MANAGEMENT),
         ("system:serviceaccount:garden-demo:hortus", (*contents.GARDEN, *contents.GARDEN_WIDE)),
