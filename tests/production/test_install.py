@@ -237,7 +237,7 @@ async def test_the_reasons_of_its_pods_are_quoted_when_a_deployment_is_not_ready
     }
     await fresh.create(EVENTS, event)
     with pytest.raises(CommandError) as caught:
-        await installation(fresh, said, **WITHOUT_CRDS).ready(1.0)
+        await installation(fresh, said, **WITHOUT_CRDS).ready(0.01)  # the Deployment is the first that is waited for
     assert str(caught.value).splitlines()[1:] == [
         '  pod hortus-1: ImagePullBackOff: Back-off pulling image "hortus:none"',
         "  pod hortus-1: Failed: Error: ErrImagePull",
