@@ -109,6 +109,14 @@ class RecordedWire(Wire):
                     return answer
                 del self.transcript[start:]
 
+    async def at_once(self, *asks: Callable[[RecordedWire], Awaitable[Answer]]) -> list[Answer]:
+        """Ask all of this together, and record it in this order; for answers that a server lets wait for a time."""
+        wires = [RecordedWire(self, Transcript()) for _ in asks]
+        answers = await asyncio.gather(*(ask(wire) for ask, wire in zip(asks, wires, strict=True)))
+        for exchange in (exchange for wire in wires for exchange in wire.transcript):
+            self.transcript.tell(exchange)
+        return answers
+
     async def expect_gone(self, collection: str, *names: str) -> None:
         """Wait for the deletion of each of these, by a watch. Not recorded: others appear and disappear meanwhile."""
         with self.unrecorded():
