@@ -26,11 +26,12 @@ from hortus.domains.stacks.types import (
     OpenStackClusterStackRelease,
     OpenStackNodeImageRelease,
 )
-from hortus.engine import EventRecorder, Manager, read
+from hortus.engine import EventRecorder, Manager, Selection, read
+from hortus.engine.cache import version_of
 from hortus.engine.remote import SECRETS
 from hortus.kube import Client, yaml
 from hortus.kube.errors import NotFound
-from hortus.kube.objects import Object, Resource
+from hortus.kube.objects import Object, Resource, key_of
 from hortus.simulation.glance import CloudServer
 from hortus.testing import FakeClock, wait_for
 from hortus.testing.apiserver import TestServer
@@ -60,6 +61,8 @@ openStackNodeImages:
         hw_disk_bus: scsi
 """
 POLL = 31.0
+WATCHED = (OPENSTACK_RELEASES, OPENSTACK_NODE_IMAGES, SECRETS)
+"""What the controllers watch."""
 _numbers = itertools.count(1)
 
 
@@ -205,14 +208,25 @@ class World:
             raise AssertionError(found) from None
 
     async def at_rest(self) -> None:
-        """Return when the controllers make no request, so that none of them meets its deadline by a step of time."""
-        seen, quiet = -1, 0
-        while quiet < 5:
-            await until(lambda: not self._is_working())
-            quiet = quiet + 1 if seen == len(self.requests.answers) else 0
-            seen = len(self.requests.answers)
-            # Writes come back by watches, and lead to the next reconcile: real sockets, which no clock shows.
-            await asyncio.sleep(0.03)
+        """Return when the controllers have nothing to do, so that none of them meets its deadline by a step of time.
+
+        Where no process runs, wait for the next.
+        """
+        await until(self._rests)
+
+    async def _rests(self) -> bool:
+        """True when each write has come back by its watch and led to nothing more."""
+        manager, made = self.manager, len(self.requests.answers)
+        if manager is None or self._is_working():
+            return False
+        caches = {one.name: one for one in manager.caches}
+        for resource in WATCHED:
+            cache = caches[str(Selection(resource))]
+            held = {key_of(one): version_of(one) for one in (await self.client.list(resource)).items}
+            if {key: version_of(cache[key]) for key in cache} != held:
+                return False
+        # A reconcile that began and ended while the lists were read may have written since.
+        return manager is self.manager and not self._is_working() and made == len(self.requests.answers)
 
     def _is_working(self) -> bool:
         """True while a process runs that has something to do, or an event to write."""
