@@ -67,8 +67,10 @@ class IndexFeed:
         before.hub.end("", RevisionCompacted)
 
     async def _oldest(self) -> int:
-        """A revision that can be read and watched from, at most as many revisions back as the history keeps changes;
-        0, the present, where nothing was ever written: etcd lets a watch of the past wait for a tenth of a second."""
+        """A revision that can be read and watched from, at most as many revisions back as the history keeps changes.
+
+        0, the present, where nothing was ever written: etcd lets a watch of the past wait for a tenth of a second.
+        """
         where = {"key": text(self._space.last)}
         answer = await self._wire.call("/v3/kv/range", where)
         if not answer.get("kvs"):

@@ -62,7 +62,7 @@ openStackNodeImages:
 """
 POLL = 31.0
 WATCHED = (OPENSTACK_RELEASES, OPENSTACK_NODE_IMAGES, SECRETS)
-"""What the controllers watch."""
+"""The kinds that the controllers watch."""
 _numbers = itertools.count(1)
 
 
