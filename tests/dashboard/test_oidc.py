@@ -18,6 +18,7 @@ from tests.dashboard.oidc_provider import CLIENT, SECRET, AcceptingFront, OidcSe
 from tests.dashboard.test_streams import end_of, event_with
 from yarl import URL
 
+from hortus.dashboard import streams
 from hortus.dashboard.main import app
 from hortus.dashboard.oidc import OidcProvider, OidcSettings
 from hortus.dashboard.server import COOKIE, Dashboard
@@ -248,7 +249,10 @@ async def test_an_id_token_is_renewed_while_a_page_is_open_and_the_page_goes_on(
     assert len(set(realm.front.tokens)) >= 4
 
 
-async def test_a_session_whose_token_cannot_be_renewed_ends_with_it(realm: Realm) -> None:
+async def test_a_session_whose_token_cannot_be_renewed_ends_with_it(
+    realm: Realm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "_LOOK", 0.02)
     browser = await signed_in(realm)
     realm.provider.refreshes = False
     async with browser.stream("/clusters") as events:
@@ -256,7 +260,11 @@ async def test_a_session_whose_token_cannot_be_renewed_ends_with_it(realm: Realm
         await realm.clock.advance(250)
         assert (await browser.get("/clusters")).status == 200
         await realm.clock.advance(60)
-        assert await end_of(events) == "end"
+        ended = asyncio.create_task(end_of(events))
+        while not ended.done():  # the stream's own pauses are by the clock of the test
+            await realm.clock.advance(0.5)
+            await asyncio.wait({ended}, timeout=0.02)
+        assert await ended == "end"
     assert (await browser.get("/clusters")).status == 303
     assert realm.provider.asked.count("refresh_token") == 1
 
@@ -301,6 +309,8 @@ async def test_a_real_browser_signs_in_by_the_provider_and_out_again(world: Worl
         chromium = await playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = await chromium.new_page()
         await page.goto(f"{realm.base}/rollouts")
+        # The focus comes with the first frame, which may be later than the load.
+        await expect(page.get_by_role("link", name=re.compile("Sign in with"))).to_be_focused()
         await page.keyboard.press("Enter")
         await page.get_by_role("button", name="I am Anna").click()
         await expect(page).to_have_url(f"{realm.base}/rollouts")

@@ -157,6 +157,8 @@ async def test_the_sign_in_is_legible_and_takes_a_token(world: World, chromium: 
     page = await chromium.new_page()
     await page.goto(world.base + "/rollouts?q=x")
     assert await judged(page) == []
+    # The focus comes with the first frame, which may be later than the load.
+    await expect(page.get_by_label("Bearer token")).to_be_focused()
     await page.keyboard.type("nosuchtoken")
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("alert")).to_contain_text("Not signed in")
