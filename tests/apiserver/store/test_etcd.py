@@ -418,6 +418,23 @@ async def test_history_is_there_after_a_restart_as_far_as_etcd_has_kept_it(etcd:
     await other.close()
 
 
+@pytest.mark.parametrize("prefix", ["root/", "root/core/"])
+async def test_a_dropped_cluster_is_not_read_from_a_past_that_the_history_has_forgotten(etcd: str, prefix: str) -> None:
+    store = EtcdBackend([etcd], root=next(_roots), history=HistoryLimits(changes=3))
+    await store.start()
+    record = await put(store, "default/a")
+    await store.drop(prefix)
+    for number in range(6):
+        await put(store, f"default/{number}", bucket="other/core/pods")
+    with pytest.raises(RevisionCompacted):
+        await store.list(PODS, revision=record.revision)
+    again = await put(store, "default/b")
+    for number in range(6):
+        await put(store, f"default/{number}", bucket="other/core/pods")
+    assert [*(await store.list(PODS, revision=again.revision)).records] == [again]
+    await store.close()
+
+
 async def test_watches_survive_a_compaction_of_delivered_revisions(
     etcd: str, opener: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,8 @@
 
 **Keys.** Below the root, `objects/<bucket>:<name>` holds an object and `last` is written by every transaction: its
 revision is that of the last write of any server, and one watch on the root sees all. `last` also holds the final state
-of a deleted object, or the prefix of a dropped cluster. `format` holds the version of this layout.
+of a deleted object, or the prefix of a dropped cluster. `drops/<prefix>` is written when that is dropped, for reads of
+the past. `format` holds the version of this layout.
 
 **Values** are kept in their two halves; the revision is inserted between them at reads.
 """
@@ -30,6 +31,7 @@ class Keyspace:
     def __init__(self, root: str) -> None:
         self.root = root.encode()
         self.objects = self.root + b"objects/"
+        self.drops = self.root + b"drops/"
         self.last = self.root + b"last"
         self.format = self.root + b"format"
 

@@ -175,7 +175,8 @@ class EtcdBackend:
     async def drop(self, prefix: str, *, guard: StoreKey | None = None, expected: int = 0) -> int:
         remove = {"request_delete_range": span(self._space.objects + prefix.encode())}
         compare = [] if guard is None else [revision_is(self._space.path(guard), expected)]
-        write = [remove, writing(self._space.last, DROP + prefix.encode())]
+        dropped = prefix.encode()
+        write = [remove, writing(self._space.last, DROP + dropped), writing(self._space.drops + dropped, b"")]
         answer = await self._transact(guard or StoreKey(prefix, ""), compare, write)
         await self._feed.reach(number(answer["header"], "revision"))
         return number(answer["responses"][0]["response_delete_range"], "deleted")
@@ -276,8 +277,20 @@ class EtcdBackend:
             answer = await self._wire.call("/v3/kv/range", query)
         except OutOfRange as error:
             raise RevisionCompacted(f"revision {revision} is gone from etcd, too") from error
+        if await self._dropped_since(bucket, revision):
+            raise RevisionCompacted(f"{bucket} was dropped after revision {revision}")
         entries = answer.get("kvs", [])
         return RecordPage(self._space.records(entries), revision, number(answer, "count") - len(entries))
+
+    async def _dropped_since(self, bucket: str, revision: int) -> bool:
+        """Reports whether the bucket was dropped after `revision`, be it longer ago than the history reaches."""
+        cluster = self._space.drops + bucket.partition("/")[0].encode() + b"/"
+        answer = await self._wire.call("/v3/kv/range", span(cluster))
+        where = self._space.drops + bucket.encode()
+        return any(
+            where.startswith(raw(one, "key")) and number(one, "mod_revision") > revision
+            for one in answer.get("kvs", ())
+        )
 
     async def count(self, bucket: str) -> int:
         await self.sync()
