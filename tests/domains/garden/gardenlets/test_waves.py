@@ -8,14 +8,16 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
+from tests.domains.clocks import MovedClock
 from tests.domains.garden.gardenlets.world import BROKEN, FLEET, NEW, OLD, GardenWorld, garden_world
 from tests.waiting import until
 
+from hortus.domains.garden.gardenlets.composition import OPERATOR
 from hortus.domains.garden.gardenlets.deploying import GardenletDeployer
 from hortus.domains.garden.gardenlets.operator import AUTO_UPDATE
 from hortus.domains.garden.types import GARDENLETS
 from hortus.domains.inventory.types import CLUSTER_PROFILES
-from hortus.engine import Actor, StepError
+from hortus.engine import Actor, Manager, StepError
 from hortus.engine.rollouts.types import ROLLOUT_POLICIES, ROLLOUTS
 from hortus.kube.errors import ServiceUnavailable
 from hortus.kube.objects import Object
@@ -66,6 +68,17 @@ async def ended(world: GardenWorld, phase: str, name: str = "upgrade") -> Object
     return await until(look)
 
 
+async def settle(world: GardenWorld, clock: MovedClock, operator: Manager, *names: str) -> None:
+    """Let the time be over for which these Seeds have to stay well."""
+    for name in names:
+        await world.condition(name, "SeedHealthy", "Progressing", reason="Settling")
+    clock.offset += SETTLE + 1.0
+    (controller,) = [one for one in operator.controllers if one.name == OPERATOR]
+    controller.enqueue_all()
+    for name in names:
+        await world.healthy(name)
+
+
 async def versions(world: GardenWorld) -> dict[str, str]:
     return {name: await world.image(name) for name in world.seeds}
 
@@ -81,9 +94,12 @@ async def test_six_seeds_are_upgraded_in_two_waves(server: TestServer, tmp_path:
 
 
 async def test_a_bad_version_is_stopped_at_the_first_of_six_seeds(server: TestServer, tmp_path: Path) -> None:
-    async with fleet(server, tmp_path, 6, canaries=1) as world, world.operating(rollouts=True, settle=SETTLE):
-        for name in world.seeds:
-            await world.healthy(name)
+    clock = MovedClock()
+    async with (
+        fleet(server, tmp_path, 6, canaries=1) as world,
+        world.operating(rollouts=True, settle=SETTLE, clock=clock) as operator,
+    ):
+        await settle(world, clock, operator, *world.seeds)
         await start(world, world.chart(BROKEN))
         found = await ended(world, "Halted")
         assert "GardenletReady is Unknown" in str(found["status"])
@@ -92,6 +108,7 @@ async def test_a_bad_version_is_stopped_at_the_first_of_six_seeds(server: TestSe
         assert set(others.values()) == {f"v{OLD}"}
         # Another rollout takes the seed of the first wave back, though its gardenlet is down.
         await start(world, world.chart(OLD), "back")
+        await settle(world, clock, operator, "seed-1")
         await ended(world, "Succeeded", "back")
         assert set((await versions(world)).values()) == {f"v{OLD}"}
 

@@ -7,19 +7,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit, urlunsplit
 
-from hortus.kube.clock import SystemClock
 from hortus.kube.objects import Object
 
 HOUR = 3600.0
-
-
-class MovedClock(SystemClock):
-    """The machine's clock, moved by `offset` seconds from the moment in which a test sets it."""
-
-    offset = 0.0
-
-    def now(self) -> float:
-        return super().now() + self.offset
 
 
 class Road:

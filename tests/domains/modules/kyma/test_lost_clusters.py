@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.domains.modules.kyma.roads import HOUR, MovedClock, road_to
+from tests.domains.clocks import MovedClock
+from tests.domains.modules.kyma.roads import HOUR, road_to
 from tests.domains.modules.kyma.test_bad_input import operation
 from tests.domains.modules.kyma.test_deletion import STEPS
 from tests.domains.modules.kyma.test_modules import ready_with

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.domains.clocks import MovedClock
 from tests.domains.stacks.addons.releases import config_map
 from tests.domains.stacks.addons.test_stages import AFTER, ONE, applied, chart
 from tests.domains.stacks.addons.world import CONFIG_MAPS, AddonWorld, condition, conditions
 
 from hortus.domains.stacks.addons import workload
 from hortus.domains.stacks.addons.reasons import WATCHED_AGAIN
-from hortus.kube.clock import SystemClock
 from hortus.kube.objects import key_of
 
 OBJECT = {"key": "gate", "apiVersion": "v1", "kind": "ConfigMap", "name": "gate", "namespace": "default"}
@@ -19,15 +19,6 @@ OBJECT = {"key": "gate", "apiVersion": "v1", "kind": "ConfigMap", "name": "gate"
 
 def waits(expression: str, *objects: Any, **more: Any) -> dict[str, Any]:
     return {"conditions": expression, "objects": list(objects), **more}
-
-
-class LaterClock(SystemClock):
-    """The machine's clock, moved."""
-
-    offset = 0.0
-
-    def now(self) -> float:
-        return super().now() + self.offset
 
 
 async def _gated(here: AddonWorld, stage: list[Any]) -> None:
@@ -96,7 +87,7 @@ async def test_each_obstacle_has_a_reason(
 
 
 async def test_a_timeout_is_reported_and_the_condition_still_awaited(here: AddonWorld) -> None:
-    clock = LaterClock()
+    clock = MovedClock()
     here.clock = clock
     stage = applied("cni", waitForPreCondition=waits("gate.data.open == 'yes'", OBJECT, timeout="5m"))
     await _gated(here, stage)
