@@ -28,13 +28,16 @@ RESOURCES = [
     {"name": "vault", "resourceRef": {"apiVersion": "v1", "kind": "Secret", "name": "project-vault"}},
 ]
 
+CALLS = RemoteSettings(deny=(), qps=1000.0)
+"""The manifests of Flux are more than a hundred calls, for which a Shoot would have 50 a second."""
+
 
 def topic(
     *, observer: RequestObserver | None = None, calls: RemoteSettings | None = None, **settings: Any
 ) -> Callable[[SeedView], FluxTopic]:
     """The topic; the deadlines of `calls` are on the clock of the seed."""
     chosen = FluxManifestSettings(**{"manifests": str(SAMPLES), **settings})
-    return lambda view: FluxTopic(chosen, view, calls or RemoteSettings(deny=()), observer=observer)
+    return lambda view: FluxTopic(chosen, view, calls or CALLS, observer=observer)
 
 
 class FluxShoot:
