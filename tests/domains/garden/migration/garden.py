@@ -24,6 +24,7 @@ from hortus.testing.apiserver import TestServer
 
 NAMESPACE = "garden-demo"
 OLD, NEW = "aws-1", "aws-2"
+STEP = 0.25
 
 
 class Requests:
@@ -44,6 +45,8 @@ class GardenWorld:
         self.client = client
         self.name = name
         self.clock = FakeClock()
+        self.step = STEP
+        """Seconds that pass at once. A longer step waits until the coordinator rests, so that it meets no deadline."""
         self.planes = SimulatedPlanes(GardenSettings(), self.clock)
         self._requests = Requests()
 
@@ -59,17 +62,20 @@ class GardenWorld:
             manager = Manager(client, clock=self.clock)
             add_coordinator(manager, client=client, planes=self.planes, workers=1)
             async with manager.running():
-                time = asyncio.create_task(self._pass_time(), name="time")
+                time = asyncio.create_task(self._pass_time(manager), name="time")
                 try:
                     yield
                 finally:
                     time.cancel()
                     await asyncio.gather(time, return_exceptions=True)
 
-    async def _pass_time(self) -> None:
+    async def _pass_time(self, manager: Manager) -> None:
         while True:
             await asyncio.sleep(0.005)
-            await self.clock.advance(0.25)
+            if self.step > STEP:
+                for controller in manager.controllers:
+                    await controller.queue.join()
+            await self.clock.advance(self.step)
 
     async def create(self, *, is_ha: bool = True) -> None:
         plane = {"highAvailability": {"failureTolerance": {"type": "node"}}} if is_ha else {}

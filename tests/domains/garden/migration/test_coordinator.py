@@ -6,7 +6,7 @@ import json
 
 from tests.domains.attempts import Attempts, one_of
 from tests.domains.garden.migration.conftest import Worlds
-from tests.domains.garden.migration.garden import NEW, OLD, GardenWorld, conditions, is_over, operation
+from tests.domains.garden.migration.garden import NEW, OLD, STEP, GardenWorld, conditions, is_over, operation
 
 from hortus.domains.garden.migration.context import PHASES
 from hortus.domains.garden.migration.coordinator import COORDINATOR
@@ -142,6 +142,7 @@ async def test_a_learner_that_does_not_catch_up_is_given_ten_minutes(worlds: Wor
             plane = await world.plane()
             plane.etcd.pace = 10_000.0
             began = world.clock.now()
+            world.step = 20 * STEP
             shoot = await world.until(is_over)
     assert operation(shoot) == ("LiveMigrate", "Aborted")
     assert world.clock.now() - began > 598
