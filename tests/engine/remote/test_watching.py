@@ -32,7 +32,7 @@ from hortus.engine.remote import (
     RemoteWatch,
 )
 from hortus.engine.remote.states import CONNECTED, IDLE
-from hortus.kube import Client
+from hortus.kube import Client, SystemClock
 from hortus.kube.fencing import Fenced, set_fence
 from hortus.kube.objects import Object, ObjectKey, Resource
 from hortus.testing import FakeClock
@@ -57,6 +57,13 @@ def only_data(obj: Object) -> Object:
 
 def watched(name: str, **data: str) -> Object:
     return {"metadata": {"name": name, "namespace": NAMESPACE, "labels": {"watched": "yes"}}, "data": data}
+
+
+class HurriedClock(SystemClock):
+    """A clock whose pauses are a twentieth as long: those of a watch that fails grow to half a minute."""
+
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(seconds / 20.0)
 
 
 class Follower:
@@ -234,6 +241,7 @@ async def test_a_watch_that_breaks_goes_on_where_it_stopped(world: World) -> Non
             await writer.drain()
             writer.transport.abort()
 
+    world.pool.clock = HurriedClock()
     async with listening(sane_then(breaking)) as kubeconfig:
         await world.give("w-breaks", kubeconfig)
         async with following(world) as follower:
@@ -262,6 +270,7 @@ async def test_a_watch_that_fails_again_is_reported_until_it_shows_the_cluster(w
         writer.transport.abort()
 
     lost: list[tuple[int, ObjectKey]] = []
+    world.pool.clock = HurriedClock()
     async with listening(sane_then(failing)) as kubeconfig:
         await world.give("w-lost", kubeconfig)
         async with following(world) as follower:
