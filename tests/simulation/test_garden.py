@@ -553,7 +553,7 @@ def test_an_interrupted_run_starts_again_and_a_moved_server_is_advertised(tmp_pa
     with started_garden(slow) as server:
         with simulated(server, slow):
             asyncio.run(create(server))
-            seen = asyncio.run(watched(server, lambda obj: last(obj).get("progress", 0) >= 20))
+            seen = asyncio.run(watched(server, lambda obj: last(obj).get("progress", 0) >= 5))
         with simulated(server, quick):
             version = seen[-1]["metadata"]["resourceVersion"]
             seen = asyncio.run(watched(server, succeeded("Create"), version))
