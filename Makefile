@@ -43,7 +43,7 @@ test: $(DEV_STAMP)  ## Run the tests that add most for their cost (WORKERS=2; SI
 test-all: $(DEV_STAMP)  ## Run all tests but the long ones
 	@$(PYTEST) tests
 
-costs: $(DEV_STAMP)  ## Measure what each test costs and adds (tests/selection/measured.json); an hour
+costs: $(DEV_STAMP)  ## Measure what each test costs and adds (tests/selection/measured.json); half an hour
 	@$(BIN)/python tools/environments.py costs $(COSTS_OF)
 
 check: $(DEV_STAMP)  ## Lint, types, import law, lock drift, prose, names, typed reads, logs, imports against lists
