@@ -195,10 +195,14 @@ async def test_redirects_to_elsewhere_are_refused(world: World) -> None:
 
 async def test_states_are_counted_without_naming_clusters(world: World) -> None:
     place = await world.give("counted", world.server.kubeconfig_dict("blue"))
+    began = world.pool.clock.now()
     await world.pool.at(place).list(CONFIGMAPS)
+    assert began <= world.pool.state(place).since <= world.pool.clock.now()
     text = generate_latest(world.manager.registry).decode()
     assert 'hortus_remote_clusters{state="Ready"} 1.0' in text
     assert "hortus_remote_sockets 1.0" in text
+    for counted in ("waiting", "breaker_opened_total", "rotations_total", "evictions_total"):
+        assert f"hortus_remote_{counted} 0.0" in text
     assert "counted" not in text
 
 
