@@ -11,7 +11,8 @@ class MovedClock(SystemClock):
     Timers do not move: who asks the time has to be made to look again.
     """
 
-    offset = 0.0
+    def __init__(self, offset: float = 0.0) -> None:
+        self.offset = offset
 
     def now(self) -> float:
         return super().now() + self.offset

@@ -107,12 +107,8 @@ class Progress:
 
 
 def _row(spent: Spent, total: Spent) -> str:
-    parts = (f"{one:8.1f} {one / (whole or 1.0):4.0%}" for one, whole in zip(_pair(spent), _pair(total), strict=True))
-    return " ".join(parts)
-
-
-def _pair(spent: Spent) -> tuple[float, float]:
-    return spent.worker, spent.processor
+    pairs = ((spent.worker, total.worker), (spent.processor, total.processor))
+    return " ".join(f"{one:8.1f} {one / (whole or 1.0):4.0%}" for one, whole in pairs)
 
 
 def _folder(test: str) -> str:

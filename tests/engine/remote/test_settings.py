@@ -1,12 +1,26 @@
-"""Settings reach the connections, and changes of Secrets reach the pool when they concern a credential."""
+"""Settings reach connections; changes of Secrets, and of states, reach whom they concern."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import cast
+
+import msgspec
+import pytest
+
+from hortus.engine import Priority
 from hortus.engine.cache import Cache
 from hortus.engine.kubeconfigs.secrets import sealed
-from hortus.engine.remote import CredentialMissing, KubeconfigRef, RemoteSettings, SecretCredentials
+from hortus.engine.remote import (
+    CredentialMissing,
+    KubeconfigRef,
+    RemotePool,
+    RemoteSettings,
+    RemoteStates,
+    SecretCredentials,
+)
 from hortus.engine.remote.budget import Account, Budget
-from hortus.engine.remote.states import IDLE, Phase, RemoteState, RemoteUnavailable, state_for
+from hortus.engine.remote.states import CONNECTED, IDLE, Phase, RemoteState, RemoteUnavailable, state_for
 from hortus.kube.errors import ConnectionFailed, NotFound, Unauthorized
 from hortus.kube.objects import Object, ObjectKey, Resource
 from hortus.testing import FakeClock
@@ -95,3 +109,34 @@ def test_a_failure_has_the_time_at_which_it_was_seen() -> None:
         (CredentialMissing("none"), Phase.NO_CREDENTIAL),
     ):
         assert (state_for(error, 17.0).phase, state_for(error, 17.0).since) == (phase, 17.0)
+
+
+class States:
+    """A pool as far as `RemoteStates` needs one; the test reports its states."""
+
+    def subscribe(self, on_state: Callable[[KubeconfigRef, RemoteState, RemoteState], None]) -> Callable[[], None]:
+        self.report = on_state
+        return lambda: None
+
+
+AWAY = RemoteState(Phase.UNREACHABLE, "Refused", "nobody listens", since=1.0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "concerns"),
+    [
+        (CONNECTED, AWAY, True),
+        (AWAY, CONNECTED, True),
+        (IDLE, CONNECTED, False),
+        (AWAY, msgspec.structs.replace(AWAY, reason="Unauthorized"), True),
+        (AWAY, msgspec.structs.replace(AWAY, message="still nobody"), False),
+    ],
+)
+def test_a_state_concerns_its_members_when_the_cluster_is_usable_no_more_or_again(
+    before: RemoteState, after: RemoteState, *, concerns: bool
+) -> None:
+    states, reported = States(), list[tuple[ObjectKey, int]]()
+    source = RemoteStates(cast(RemotePool, states), to=lambda place: [ObjectKey(place.namespace, place.name)])
+    source.attach(lambda key, priority: reported.append((key, priority)), FakeClock())
+    states.report(PLACE, before, after)
+    assert reported == ([(ObjectKey(PLACE.namespace, PLACE.name), Priority.EVENT)] if concerns else [])

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
-import msgspec
 import pytest
 from tests.engine.remote.world import (
     CONFIGMAPS,
@@ -21,21 +20,10 @@ from tests.engine.remote.world import (
 )
 
 from hortus.engine import Cache, Controller, Priority, Selection, Watch
-from hortus.engine.remote import (
-    KubeconfigRef,
-    LostWatches,
-    Phase,
-    RemotePool,
-    RemoteState,
-    RemoteStates,
-    RemoteUnavailable,
-    RemoteWatch,
-)
-from hortus.engine.remote.states import CONNECTED, IDLE
+from hortus.engine.remote import KubeconfigRef, LostWatches, RemoteStates, RemoteUnavailable, RemoteWatch
 from hortus.kube import Client, SystemClock
 from hortus.kube.fencing import Fenced, set_fence
 from hortus.kube.objects import Object, ObjectKey, Resource
-from hortus.testing import FakeClock
 from hortus.testing.apiserver import TestServer, started_apiserver
 
 CLUSTERS = Resource("tenancy.hortus.dev", "v1alpha1", "logicalclusters", "LogicalCluster", namespaced=False)
@@ -359,37 +347,6 @@ async def test_a_controller_that_is_attached_later_hears_of_what_is_there(world:
         assert len(reported) == 1, "a controller that is detached hears no more"
         await blue.delete(CONFIGMAPS, "there", NAMESPACE)
         await world.client.delete(CONFIGMAPS, "la", NAMESPACE)
-
-
-class States:
-    """A pool as far as `RemoteStates` needs one; the test reports its states."""
-
-    def subscribe(self, on_state: Callable[[KubeconfigRef, RemoteState, RemoteState], None]) -> Callable[[], None]:
-        self.report = on_state
-        return lambda: None
-
-
-AWAY = RemoteState(Phase.UNREACHABLE, "Refused", "nobody listens", since=1.0)
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "concerns"),
-    [
-        (CONNECTED, AWAY, True),
-        (AWAY, CONNECTED, True),
-        (IDLE, CONNECTED, False),
-        (AWAY, msgspec.structs.replace(AWAY, reason="Unauthorized"), True),
-        (AWAY, msgspec.structs.replace(AWAY, message="still nobody"), False),
-    ],
-)
-def test_a_state_concerns_its_members_when_the_cluster_is_usable_no_more_or_again(
-    before: RemoteState, after: RemoteState, *, concerns: bool
-) -> None:
-    states, reported = States(), list[tuple[ObjectKey, int]]()
-    source = RemoteStates(cast(RemotePool, states), to=lambda place: [ObjectKey(NAMESPACE, place.name)])
-    source.attach(lambda key, priority: reported.append((key, priority)), FakeClock())
-    states.report(place_of("w-states"), before, after)
-    assert reported == ([(ObjectKey(NAMESPACE, "w-states"), Priority.EVENT)] if concerns else [])
 
 
 async def test_a_cluster_without_objects_is_reported_once_it_was_listed(world: World) -> None:

@@ -260,7 +260,7 @@ class EtcdBackend:
         try:
             return self._index.page(bucket, **options)
         except RevisionCompacted:
-            if self._index.history.dropped_since(bucket, revision):
+            if await self._dropped_since(bucket, revision):
                 raise
             return await self._page_of_the_past(bucket, revision, options)
 
@@ -277,13 +277,11 @@ class EtcdBackend:
             answer = await self._wire.call("/v3/kv/range", query)
         except OutOfRange as error:
             raise RevisionCompacted(f"revision {revision} is gone from etcd, too") from error
-        if await self._dropped_since(bucket, revision):
-            raise RevisionCompacted(f"{bucket} was dropped after revision {revision}")
         entries = answer.get("kvs", [])
         return RecordPage(self._space.records(entries), revision, number(answer, "count") - len(entries))
 
     async def _dropped_since(self, bucket: str, revision: int) -> bool:
-        """Reports whether the bucket was dropped after `revision`, be it longer ago than the history reaches."""
+        """Reports whether the bucket was dropped after `revision`, however long ago: the history forgets it."""
         cluster = self._space.drops + bucket.partition("/")[0].encode() + b"/"
         answer = await self._wire.call("/v3/kv/range", span(cluster))
         where = self._space.drops + bucket.encode()

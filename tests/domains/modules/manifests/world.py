@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
+from tests.domains.clocks import MovedClock
 from tests.domains.counting import Answer, note, requests_of
 from tests.domains.definitions import define
 
@@ -74,16 +75,6 @@ class Layers:
         if source.ref in self.broken:
             raise self.broken[source.ref]
         return self.layers[source.ref]
-
-
-class LaterClock(SystemClock):
-    """The machine's clock, moved."""
-
-    def __init__(self, offset: float) -> None:
-        self._offset = offset
-
-    def now(self) -> float:
-        return super().now() + self._offset
 
 
 class Requests:
@@ -330,7 +321,7 @@ class ModuleWorld:
 
     def later(self, obj: Object, seconds: float) -> Clock:
         """A clock that shows a time so many seconds after the object was made, and goes on from there."""
-        return LaterClock(parse_time(obj["metadata"]["creationTimestamp"]) + seconds - SystemClock().now())
+        return MovedClock(parse_time(obj["metadata"]["creationTimestamp"]) + seconds - SystemClock().now())
 
     async def define_samples(self) -> None:
         """Defines the kind of module resources in the cluster of the Kyma, and waits until it is served."""
