@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 import orjson
 
-from hortus.kube.access import Access
+from hortus.kube.access import Access, Impersonation
 from hortus.kube.answers import Decode, ObjectList, check_identity, decoded, decoded_page
 from hortus.kube.clock import Clock
 from hortus.kube.errors import Gone, ResponseTooLarge
@@ -114,6 +114,17 @@ class Client:
         """Uses `access` from the next call on, for example after a kubeconfig file was replaced; see
         `Connection.become`."""
         self._connection.become(access)
+
+    def acting_as(self, user: Impersonation) -> Client:
+        """A client over the same connection whose calls are made as `user`; it need not be closed.
+
+        Raises TypeError for a client over a connection that is made elsewhere.
+        """
+        from hortus.kube.connection import ActingConnection, Connection
+
+        if not isinstance(self._connection, Connection):
+            raise TypeError(f"the connection to {self.host} is made elsewhere, and has one user")
+        return Client.over(ActingConnection(self._connection, user))
 
     @property
     def host(self) -> str:

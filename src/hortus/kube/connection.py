@@ -14,14 +14,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Unpack
 
 import aiohttp
 import msgspec
 import orjson
+from multidict import CIMultiDict
 from yarl import URL
 
-from hortus.kube.access import Access, Credentials
+from hortus.kube.access import Access, Credentials, Impersonation
 from hortus.kube.answers import believed, read_body, refusal
 from hortus.kube.auth import CredentialSource
 from hortus.kube.clock import Clock, SystemClock
@@ -39,7 +42,7 @@ from hortus.kube.pool import SessionPool
 from hortus.kube.ratelimit import RateLimiter
 from hortus.kube.secret import Secret, without_credential
 from hortus.kube.streams import StreamHandler
-from hortus.kube.transport import JSON, Absorb, Answer, ConnectionSettings, Reader
+from hortus.kube.transport import JSON, Absorb, Answer, CallOptions, ConnectionSettings, Reader
 
 _LARGE_BODY = 1 << 20
 """Bytes; aiohttp wants a file-like body from here on."""
@@ -137,20 +140,23 @@ class Connection:
         repeatable: bool | None = None,
         timeout: float | None = None,
         most: int = 0,
+        impersonate: Impersonation | None = None,
     ) -> Answer:
         """Makes one call, retried as the settings allow. `target` is the encoded path and query below the server's URL.
 
         `repeatable` marks the call as idempotent; default: GET, HEAD and PUT. `timeout` is for each attempt. `most` is
         the number of bytes that the answer may have, where that is less than `settings.max_response`; 0 is no bound of
-        its own. Raises KubeError; an answer of 400 and above is an ApiError, a redirect Garbage.
+        its own. `impersonate` makes this call as another user. Raises KubeError; an answer of 400 and above is an
+        ApiError, a redirect Garbage.
         """
         if repeatable is None:
             repeatable = method in ("GET", "HEAD", "PUT")
         attempt, renewed = 0, False
+        headers = _headers(content_type if body is not None else "", accept, impersonate)
         while True:
             attempt += 1
             try:
-                return await self._attempt(method, target, body, content_type, accept, timeout, most)
+                return await self._attempt(method, target, body, headers, timeout, most)
             except (ApiError, TransportError) as error:
                 delay = self.settings.retries.delay(error, attempt, repeatable=repeatable)
                 if isinstance(error, Unauthorized) and self._auth.renewable and not renewed:
@@ -166,8 +172,7 @@ class Connection:
         method: str,
         target: str,
         body: bytes | None,
-        content_type: str,
-        accept: str,
+        headers: Mapping[str, str] | None,
         timeout: float | None,
         most: int,
     ) -> Answer:
@@ -176,7 +181,7 @@ class Connection:
             await limiter.wait(delay)
         async with self._slots:
             try:
-                response = await self._send(method, target, body, content_type, accept, timeout)
+                response = await self._send(method, target, body, headers, timeout)
                 content = await self._body(response, most)
             except FOREIGN as error:
                 raise mapped(error, self.host, timeout or self.settings.timeout) from None
@@ -186,7 +191,13 @@ class Connection:
 
     @contextlib.asynccontextmanager
     async def stream(
-        self, target: str, *, accept: str = JSON, idle_timeout: float | None = None, absorb: Absorb | None = None
+        self,
+        target: str,
+        *,
+        accept: str = JSON,
+        idle_timeout: float | None = None,
+        absorb: Absorb | None = None,
+        impersonate: Impersonation | None = None,
     ) -> AsyncIterator[Reader]:
         """Opens a GET whose body is read as it arrives: each call of the reader returns a piece, b"" at the end. Not
         retried.
@@ -202,7 +213,7 @@ class Connection:
             total=None, sock_read=idle_timeout, connect=self.settings.connect_timeout, ceil_threshold=1e9
         )
         try:
-            response = await self._send("GET", target, None, "", accept, timeout)
+            response = await self._send("GET", target, None, _headers("", accept, impersonate), timeout)
         except FOREIGN as error:
             raise mapped(error, self.host, idle_timeout or self.settings.timeout) from None
         handler: StreamHandler | None = None
@@ -242,8 +253,7 @@ class Connection:
         method: str,
         target: str,
         body: bytes | None,
-        content_type: str,
-        accept: str,
+        headers: Mapping[str, str] | None,
         timeout: float | aiohttp.ClientTimeout | None,
     ) -> aiohttp.ClientResponse:
         url = self._base + target
@@ -263,7 +273,7 @@ class Connection:
                 method,
                 URL(url, encoded=True),
                 data=body if body is None or len(body) < _LARGE_BODY else FencedBody(body),
-                headers=_headers(content_type if body is not None else "", accept),
+                headers=headers,
                 allow_redirects=False,
                 timeout=timeout,
                 **self._options,  # type: ignore[arg-type]
@@ -285,6 +295,46 @@ class Connection:
 
     def _timeouts(self, seconds: float) -> aiohttp.ClientTimeout:
         return aiohttp.ClientTimeout(total=seconds, sock_connect=self.settings.connect_timeout, ceil_threshold=1e9)
+
+
+class ActingConnection:
+    """Another connection's calls, made as another user. It shares that connection, and closing it closes nothing."""
+
+    def __init__(self, shared: Connection, user: Impersonation) -> None:
+        self._shared = shared
+        self._user = user
+
+    @property
+    def access(self) -> Access:
+        return msgspec.structs.replace(self._shared.access, impersonate=self._user)
+
+    @property
+    def host(self) -> str:
+        return self._shared.host
+
+    @property
+    def settings(self) -> ConnectionSettings:
+        return self._shared.settings
+
+    @property
+    def clock(self) -> Clock:
+        return self._shared.clock
+
+    async def close(self) -> None:
+        """Has no effect: the shared connection is closed by its owner."""
+
+    def become(self, access: Access) -> None:
+        raise TypeError(f"calls as {self._user.user} follow the connection that they share: change that one")
+
+    async def call(self, method: str, target: str, body: bytes | None = None, **options: Unpack[CallOptions]) -> Answer:
+        return await self._shared.call(method, target, body, impersonate=self._user, **options)
+
+    def stream(
+        self, target: str, *, accept: str = JSON, idle_timeout: float | None = None, absorb: Absorb | None = None
+    ) -> AbstractAsyncContextManager[Reader]:
+        return self._shared.stream(
+            target, accept=accept, idle_timeout=idle_timeout, absorb=absorb, impersonate=self._user
+        )
 
 
 def _redacted(content: bytes, response: aiohttp.ClientResponse) -> bytes:
@@ -316,8 +366,11 @@ def _cut(response: aiohttp.ClientResponse) -> None:
         response.connection.transport.abort()
 
 
-def _headers(content_type: str, accept: str) -> dict[str, str] | None:
+def _headers(content_type: str, accept: str, impersonate: Impersonation | None) -> Mapping[str, str] | None:
     """The headers that differ from the session's own."""
-    if accept == JSON:
-        return {"Content-Type": content_type} if content_type else None
-    return {"Accept": accept, "Content-Type": content_type} if content_type else {"Accept": accept}
+    headers: CIMultiDict[str] = CIMultiDict(() if impersonate is None else impersonate.headers())
+    if accept != JSON:
+        headers["Accept"] = accept
+    if content_type:
+        headers["Content-Type"] = content_type
+    return headers or None
