@@ -29,6 +29,7 @@ from hortus.domains.clusters.types import RUNTIMES
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.domains.rollouts.starting import HISTORY
 from hortus.engine import find_condition, read
+from hortus.engine.deputies import deputy_of
 from hortus.engine.flags import FlagSet
 from hortus.engine.leftovers import Debt, leftovers_of, object_item
 from hortus.engine.leftovers.types import LEFTOVERS, LeftoverReason, LeftoverSource
@@ -69,6 +70,10 @@ def granted(permissions: Iterable[Permission]) -> set[Used]:
     return {Used(one.group, name, verb) for one in permissions for name in one.resources for verb in one.verbs}
 
 
+IMPERSONATES = Used("", "serviceaccounts", "impersonate")
+"""A header of a request, and none in itself."""
+_JUDGED = {Used("fleet.hortus.dev", "rollouts", "approve")}
+"""Verbs that an admission policy asks for."""
 EXTRA = Permission("", ("serviceaccounts",), ("list", "watch"), "objects of a ChangeKind of somebody else")
 MANAGEMENT = (
     *contents.MANAGEMENT,
@@ -80,7 +85,6 @@ MANAGEMENT = (
     *contents.FLEET["leftovers"],
     *contents.FLEET["rollouts"],
     *contents.WIDE["rollouts"],
-    EXTRA,
 )
 _LOGGED_AS_PATCH = {
     Used("", "configmaps", "create"),
@@ -104,7 +108,10 @@ class Record:
         found: dict[Used, set[int]] = {}
         for line in self._path.read_text().splitlines():
             event = json.loads(line)
-            if event["user"].get("username") == user and event.get("objectRef"):
+            acting = event.get("impersonatedUser")
+            if acting is not None and event["user"].get("username") == user:
+                found.setdefault(IMPERSONATES, set()).add(200)
+            if (acting or event["user"]).get("username") == user and event.get("objectRef"):
                 about = event["objectRef"]
                 name = "/".join(filter(None, (about["resource"], about.get("subresource"))))
                 used = Used(about.get("apiGroup", ""), name, event["verb"])
@@ -458,12 +465,13 @@ async def test_the_controllers_use_all_that_they_may_and_are_denied_nothing(
                 lives.create_task(life(management))
     for user, permissions in (
         ("system:serviceaccount:hortus-system:hortus", MANAGEMENT),
+        (deputy_of("fleet"), (EXTRA,)),
         ("system:serviceaccount:garden-demo:hortus", (*contents.GARDEN, *contents.GARDEN_WIDE)),
     ):
         done = record.of(user, server)
         denied = sorted(used for used, codes in done.items() if 403 in codes)
         assert denied == [], f"{user} was denied this"
-        used = set(done) | (_LOGGED_AS_PATCH & granted(permissions))
+        used = set(done) | ((_LOGGED_AS_PATCH | _JUDGED) & granted(permissions))
         assert used == granted(permissions), f"{user} used something else than it was granted"
 
 

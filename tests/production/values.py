@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from hortus.domains.rollouts.approval import NAME as APPROVAL
+from hortus.domains.rollouts.approval import name_of
+from hortus.engine.rollouts.types import ROLLOUTS
 from hortus.kube.objects import Object
 from hortus.kube.patches import apply_merge_patch
 
@@ -222,7 +223,7 @@ CHANGES: tuple[Change, ...] = (
     Change(
         "rollouts.requireApprovers",
         False,
-        f"ValidatingAdmissionPolicy/{APPROVAL}",
+        f"ValidatingAdmissionPolicy/{name_of(ROLLOUTS)}",
         (),
         GONE,
         restarts=True,
@@ -232,7 +233,7 @@ CHANGES: tuple[Change, ...] = (
     Change(
         "rollouts.extraRules",
         [{"apiGroups": ["example.org"], "resources": ["presses"], "verbs": ["list", "watch"]}],
-        "Role/hortus@kcp-system",
+        "Role/hortus-deputy@kcp-system",
         ("rules",),
         has("presses"),
         restarts=True,

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hortus.domains import all_domains
+from hortus.engine.deputies import GO_NAMESPACES
 from hortus.engine.flags import Flag, FlagError
 from hortus.engine.hostflags import HOST_FLAGS
 from hortus.engine.serving import WEBHOOK_FLAGS, webhook_settings
@@ -29,6 +30,13 @@ SHARED_FLAGS: Final[tuple[Flag, ...]] = (
     Flag("gardener-ratelimiter-qps", "int", 5, "Requests a second to the garden.", reloadable=True),
     Flag("gardener-ratelimiter-burst", "int", 5, "Requests to the garden that may go out at once.", reloadable=True),
     Flag("watch-namespace", "string", "kcp-system", "Namespace of all kinds and their Secrets; empty for all."),
+    Flag(
+        "trusted-namespaces",
+        "string",
+        GO_NAMESPACES,
+        "Namespaces whose objects act with all permissions of Hortus, separated by commas; * stands for any text. "
+        "Objects of others act with the permissions of ServiceAccount hortus-deputy in their namespace.",
+    ),
     Flag("cluster-request-timeout", "duration", 10.0, "Time limit for one request to a cluster."),
     Flag("k8s-skr-client-qps", "float", 50.0, "Requests a second to one cluster."),
     Flag("k8s-skr-client-burst", "int", 100, "Requests to one cluster that may go out at once."),

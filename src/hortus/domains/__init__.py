@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from hortus.engine import Cache, Manager
+    from hortus.engine.deputies import Deputies
     from hortus.engine.flags import Flag
     from hortus.engine.fleet import FleetView, WideColumns
     from hortus.engine.leftovers import LeftoverRecorder
@@ -98,6 +99,8 @@ class ProcessContext(NamedTuple):
     """Clients of all clusters."""
     kubeconfigs: Cache
     """The Secrets that `pool` reads, without their values."""
+    deputies: Deputies
+    """The permissions with which the objects of each namespace act."""
     gate: RolloutGate
     """To be asked before a cluster changes because of something that concerns many."""
     change_kinds: Sequence[ChangeKind]

@@ -31,6 +31,7 @@ from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
 from hortus.domains.inventory.types import ClusterProfile
 from hortus.domains.rollouts.composition import add_controllers as add_rollouts
 from hortus.engine import Cache, EventRecorder, Manager, without_managed_fields
+from hortus.engine.deputies import Deputies
 from hortus.engine.kubeconfigs import sealed
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.remote import SECRETS
@@ -423,6 +424,7 @@ class World:
                     client,
                     fleet_namespace=self.namespace,
                     watched=self.namespace,
+                    deputies=Deputies(client, "*", clock=manager.clock),
                     change_kinds=CHANGE_KINDS,
                 )
             self._count(reconciler)

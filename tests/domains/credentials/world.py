@@ -29,6 +29,7 @@ from hortus.domains.credentials.types import CONDITION, GARDENER_CLUSTERS, Annot
 from hortus.domains.inventory.types import ClusterProfile
 from hortus.domains.rollouts.composition import add_controllers as add_rollouts
 from hortus.engine import Actor, Cache, EventRecorder, Manager, without_managed_fields
+from hortus.engine.deputies import Deputies
 from hortus.engine.flags import FlagSet
 from hortus.engine.kubeconfigs import SECRETS, ProofFailed
 from hortus.engine.leftovers import LeftoverRecorder
@@ -294,7 +295,12 @@ class World:
             )
             if self.governed:
                 add_rollouts(
-                    manager, uncounted, fleet_namespace=self.namespace, watched=self.namespace, change_kinds=(ROTATION,)
+                    manager,
+                    uncounted,
+                    fleet_namespace=self.namespace,
+                    watched=self.namespace,
+                    deputies=Deputies(uncounted, "*", clock=manager.clock),
+                    change_kinds=(ROTATION,),
                 )
             reconcile = reconciler.reconcile
 

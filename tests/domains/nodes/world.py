@@ -20,6 +20,7 @@ from hortus.domains.nodes.service import APPLIED, CHECKSUM, EXCEPT, HOLD, ROLLED
 from hortus.domains.nodes.settings import NodeSettings
 from hortus.domains.rollouts.composition import add_controllers
 from hortus.engine import Manager, without_managed_fields
+from hortus.engine.deputies import Deputies
 from hortus.engine.kubeconfigs import SECRETS as KUBECONFIGS
 from hortus.engine.kubeconfigs import sealed
 from hortus.engine.remote import RemotePool, RemoteSettings, SecretCredentials
@@ -73,7 +74,14 @@ class NodeWorld(AgentWorld):
             cache = partial(manager.cache, namespace=FLEET, transform=without_managed_fields)
             settings = NodeSettings(most=MOST, patience=600.0)
             gate = RolloutGate(cache)
-            add_controllers(manager, client, fleet_namespace=FLEET, watched="", change_kinds=[CHANGE_KIND])
+            add_controllers(
+                manager,
+                client,
+                fleet_namespace=FLEET,
+                watched="",
+                deputies=Deputies(client, "*", clock=manager.clock),
+                change_kinds=[CHANGE_KIND],
+            )
             add_controller(manager, client=client, pool=pool, gate=gate, namespace=FLEET, settings=settings)
             async with manager.running():
                 yield manager

@@ -13,6 +13,7 @@ import uvloop
 
 from hortus.domains.rollouts.composition import add_controllers
 from hortus.engine import Manager
+from hortus.engine.deputies import Deputies
 from hortus.kube import Client
 
 
@@ -20,7 +21,8 @@ async def main(kubeconfig: Path, fleet: str) -> None:
     """Serves until the process is ended; prints `started` once."""
     async with Client.from_kubeconfig(kubeconfig) as client:
         manager = Manager(client, grace=0.0)
-        add_controllers(manager, client, fleet_namespace=fleet, watched="")
+        deputies = Deputies(client, "*", clock=manager.clock)
+        add_controllers(manager, client, fleet_namespace=fleet, watched="", deputies=deputies)
         async with manager.running():
             print("started", flush=True)
             await asyncio.Event().wait()

@@ -25,7 +25,7 @@ def _kind(uid: str, subject: str) -> Object:
 def test_a_change_kind_that_was_made_again_during_a_gap_of_the_watch_is_compiled_again() -> None:
     appliances, kinds = Cache("appliances"), Cache(CHANGE_KINDS.plural)
     appliances.replace([PRESS], 1)
-    trackers = KindSet(lambda resource: appliances, lambda kind, subject: None)
+    trackers = KindSet(lambda spec, resource: appliances, lambda kind, subject: None)
     kinds.subscribe(trackers.on_change)
     kinds.replace([_kind("1", "self.spec.product")], 1)
     assert [key for key, _ in trackers.get("appliance").objects("press")] == [ObjectKey("fleet", "c0")]

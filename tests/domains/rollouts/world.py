@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from tests.domains.definitions import define
 from hortus.domains.inventory.types import CLUSTER_PROFILES, ClusterProfile
 from hortus.domains.rollouts.composition import add_controllers
 from hortus.engine import Manager
+from hortus.engine.deputies import Deputies
 from hortus.engine.rollouts import types
 from hortus.engine.rollouts.types import (
     CHANGE_KINDS,
@@ -88,11 +89,22 @@ class RolloutWorld:
         """The state that a cluster's appliance reaches at a new version; empty for one that never finishes."""
 
     @asynccontextmanager
-    async def controllers(self, *, sync_time: float = 10.0) -> AsyncIterator[Manager]:
-        """One process of controllers, killed at the end."""
+    async def controllers(
+        self, *, sync_time: float = 10.0, trusted: str = "*", change_kinds: Sequence[ChangeKind] = ()
+    ) -> AsyncIterator[Manager]:
+        """One process of controllers, killed at the end. `trusted` are the namespaces that it trusts."""
         async with Client(self.client.access) as client:
             manager = Manager(client, grace=0.0)
-            add_controllers(manager, client, fleet_namespace=FLEET, watched="", sync_time=sync_time)
+            deputies = Deputies(client, trusted, clock=manager.clock)
+            add_controllers(
+                manager,
+                client,
+                fleet_namespace=FLEET,
+                watched="",
+                deputies=deputies,
+                change_kinds=change_kinds,
+                sync_time=sync_time,
+            )
             async with manager.running():
                 yield manager
 

@@ -21,6 +21,7 @@ from hortus.simulation.settings import SettingsError, from_config
 
 _LOCAL_FLAGS = (
     "--watch-namespace=",
+    "--trusted-namespaces=*",
     "--gardener-ratelimiter-qps=1000",
     "--gardener-ratelimiter-burst=1000",
     "--gardener-request-timeout=30s",

@@ -76,6 +76,7 @@ class _Rollouts(Domain):
                 process.client,
                 fleet_namespace=process.values["fleet-namespace"],
                 watched=process.namespace,
+                deputies=process.deputies,
                 change_kinds=process.change_kinds,
             )
 

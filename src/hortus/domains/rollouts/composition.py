@@ -29,7 +29,9 @@ from hortus.engine import (
     wire,
     without_managed_fields,
 )
+from hortus.engine.deputies import Deputies
 from hortus.engine.rollouts import readable
+from hortus.engine.rollouts.changekinds import ChangeKindSpec
 from hortus.engine.rollouts.types import PLACEMENT_DECISIONS, ROLLOUT_POLICIES, ChangeKind, Rollout, RolloutPolicy
 from hortus.engine.sources import to_owner
 from hortus.kube import Client
@@ -48,15 +50,17 @@ def add_controllers(
     *,
     fleet_namespace: str,
     watched: str,
+    deputies: Deputies,
     change_kinds: Sequence[ChangeKind] = (),
     sync_time: float = SYNC_TIME,
 ) -> None:
     """Add the controllers to `manager`. `watched` is the namespace of the objects that change, empty for all.
 
-    `change_kinds` are our own, which are created when the controllers begin.
+    `change_kinds` are our own, which are created when the controllers begin. Objects of other ChangeKinds are read, and
+    all objects are set, with the permissions that `deputies` has for the fleet's namespace.
     """
     manager.add(INSTALLER, ChangeKindInstaller(client, change_kinds, clock=manager.clock).run)
-    assembly = _Assembly(manager, client, fleet_namespace, watched)
+    assembly = _Assembly(manager, client, deputies, fleet_namespace, watched, change_kinds)
     assembly.add_change_kinds(sync_time)
     assembly.add_policies()
     assembly.add_starter()
@@ -66,8 +70,10 @@ def add_controllers(
 class _Announcements:
     """Hands each change of what rollouts read to the controllers whose objects it concerns."""
 
-    def __init__(self, cache: Callable[[Resource], Cache], policies: Cache, order: RolloutOrder) -> None:
-        """`cache` gives the cache of the objects of a ChangeKind."""
+    def __init__(
+        self, cache: Callable[[ChangeKindSpec, Resource], Cache], policies: Cache, order: RolloutOrder
+    ) -> None:
+        """`cache` gives the cache of the objects of a ChangeKind with this spec."""
         self.kinds = KindSet(cache, self._announce)
         self.starts, self.checks, self.decisions = Trigger(), Trigger(), Trigger()
         self._policies = policies
@@ -98,8 +104,18 @@ class _Announcements:
 class _Assembly:
     """The caches that the controllers share, and the controllers made of them."""
 
-    def __init__(self, manager: Manager, client: Client, fleet_namespace: str, watched: str) -> None:
+    def __init__(
+        self,
+        manager: Manager,
+        client: Client,
+        deputies: Deputies,
+        fleet_namespace: str,
+        watched: str,
+        change_kinds: Sequence[ChangeKind],
+    ) -> None:
         self._manager, self._client, self._namespace = manager, client, fleet_namespace
+        self._acting, self._account = deputies.client(fleet_namespace), deputies.account(fleet_namespace)
+        self._ours = [one.spec for one in change_kinds]
         events = EventRecorder(client, component=NAME, clock=manager.clock)
         manager.add_server(events)
         cache = partial(manager.cache, namespace=fleet_namespace, transform=without_managed_fields)
@@ -110,7 +126,12 @@ class _Assembly:
         self._policy_wiring = wire(manager, PolicyController, client=client, events=events, namespace=fleet_namespace)
         self._rollouts = self._rollout_wiring.cache.raw
         self._order = RolloutOrder(self._rollouts, field_manager=MANAGER)
-        objects = partial(manager.caches_of(client).get, namespace=watched, transform=without_managed_fields)
+        own, others = manager.caches_of(client), manager.caches_of(self._acting)
+
+        def objects(spec: ChangeKindSpec, resource: Resource) -> Cache:
+            caches = own if self._is_ours(spec) else others
+            return caches.get(resource, namespace=watched, transform=without_managed_fields)
+
         self._announcements = _Announcements(objects, self._policies, self._order)
         self._kinds = self._announcements.kinds
         self._kind_wiring.cache.raw.subscribe(self._kinds.on_change)
@@ -120,7 +141,12 @@ class _Assembly:
     def add_change_kinds(self, sync_time: float) -> None:
         self._manager.controller(
             KINDS,
-            ChangeKindController(self._kind_wiring, self._kinds, sync_time),
+            ChangeKindController(
+                self._kind_wiring,
+                self._kinds,
+                sync_time,
+                reader=lambda spec: "Hortus" if self._is_ours(spec) else self._account,
+            ),
             sources=[Watch(self._kind_wiring.cache.raw, when=spec_or_metadata_changed)],
         )
 
@@ -152,7 +178,7 @@ class _Assembly:
         RolloutMetrics(self._manager.registry, self._rollout_wiring.cache, self._manager.clock)
         clock, assigned = self._manager.clock, Trigger()
         setter = ObjectSetter(
-            self._client,
+            self._acting,
             field_manager=MANAGER,
             clock=clock,
             assigned=assigned.fire,
@@ -184,6 +210,10 @@ class _Assembly:
             ],
             workers=4,
         )
+
+    def _is_ours(self, spec: ChangeKindSpec) -> bool:
+        """A ChangeKind of ours that somebody has edited is theirs."""
+        return spec in self._ours
 
     def _read_policies(self) -> Sequence[RolloutPolicy]:
         return tuple(readable(self._policies.values()))

@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+import msgspec
+
 from hortus.domains.rollouts.changekinds import ExpressionError
 from hortus.domains.rollouts.tracking import ChangeTracker
 from hortus.engine import Result
@@ -51,8 +53,8 @@ class ObjectSetter:
         assigned: Callable[[ObjectKey], None],
         refused: Callable[[ObjectKey], None],
     ) -> None:
-        """`assigned` puts a rollout into this controller's queue; `refused` is called when servers refuse other objects
-        of a rollout than before."""
+        """`client` has the permissions of the rollouts. `assigned` puts a rollout into this controller's queue;
+        `refused` is called when servers refuse other objects of a rollout than before."""
         self._client = client
         self._field_manager = field_manager
         self._clock = clock
@@ -142,7 +144,7 @@ class ObjectSetter:
         try:
             patch = tracker.kind.patch(obj, to)
             written = await self._client.patch(
-                tracker.kind.resource,
+                msgspec.structs.replace(tracker.kind.resource, namespaced=bool(key.namespace)),
                 key.name,
                 patch,
                 key.namespace,

@@ -20,6 +20,7 @@ from hortus.engine import (
     Wiring,
     read,
 )
+from hortus.engine.rollouts.changekinds import ChangeKindSpec
 from hortus.engine.rollouts.types import ChangeKind
 from hortus.engine.within import within
 from hortus.kube.objects import Object, Resource
@@ -33,8 +34,8 @@ MAX_PROBLEMS = 3
 class KindSet:
     """The trackers of all ChangeKinds that compile, by name."""
 
-    def __init__(self, cache: Callable[[Resource], Cache], announce: Announce) -> None:
-        """`cache` gives the cache of a kind, on the management cluster."""
+    def __init__(self, cache: Callable[[ChangeKindSpec, Resource], Cache], announce: Announce) -> None:
+        """`cache` gives the cache of the objects of a ChangeKind with this spec, on the management cluster."""
         self._cache = cache
         self._announce = announce
         self._trackers: dict[str, ChangeTracker] = {}
@@ -81,7 +82,7 @@ class KindSet:
         except ChangeKindError as error:
             self.problems[kind.metadata.name] = str(error)
             return
-        cache = self._cache(compiled.resource)
+        cache = self._cache(kind.spec, compiled.resource)
         self._trackers[compiled.name] = ChangeTracker(compiled, cache, self._announce)
 
 
@@ -102,8 +103,12 @@ class ChangeKindController(KindController[ReconcileContext[ChangeKind]]):
     kind = ChangeKind
     field_manager = "hortus-rollouts"
 
-    def __init__(self, wiring: Wiring[Any], kinds: KindSet, sync_time: float) -> None:
+    def __init__(
+        self, wiring: Wiring[Any], kinds: KindSet, sync_time: float, *, reader: Callable[[ChangeKindSpec], str]
+    ) -> None:
+        """`reader` returns the account that lists the objects of a ChangeKind with this spec."""
         super().__init__(wiring)
+        self._reader = reader
         self._kinds = kinds
         self._sync_time = sync_time
 
@@ -119,8 +124,8 @@ class ChangeKindController(KindController[ReconcileContext[ChangeKind]]):
         except TimeoutError as error:
             resource = tracker.kind.resource
             raise StepError(
-                f"{resource.plural} of {resource.api_version} cannot be listed: is the kind served, and may it be "
-                "listed and watched?",
+                f"{resource.plural} of {resource.api_version} cannot be listed: is the kind served, and may "
+                f"{self._reader(context.object.spec)} list and watch it?",
                 reason="NotListed",
                 actor=Actor.OPERATOR,
                 after=self._sync_time,

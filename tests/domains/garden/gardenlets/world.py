@@ -27,6 +27,7 @@ from hortus.domains.garden.types import GARDENLETS, SEEDS, Gardenlet
 from hortus.domains.inventory.types import ClusterProfile
 from hortus.domains.rollouts.composition import add_controllers as add_rollouts
 from hortus.engine import Manager, Watch
+from hortus.engine.deputies import Deputies
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.leftovers.types import Leftover
 from hortus.engine.rollouts import RolloutGate
@@ -127,7 +128,14 @@ class GardenWorld:
             gate = RolloutGate(None)
             if rollouts:
                 gate = RolloutGate(lambda kind: manager.cache(kind, namespace=FLEET))
-                add_rollouts(manager, client, fleet_namespace=FLEET, watched="", change_kinds=[CHANGE_KIND])
+                add_rollouts(
+                    manager,
+                    client,
+                    fleet_namespace=FLEET,
+                    watched="",
+                    deputies=Deputies(client, "*", clock=manager.clock),
+                    change_kinds=[CHANGE_KIND],
+                )
 
             @asynccontextmanager
             async def open_seed(name: str) -> AsyncIterator[Client | None]:
