@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from tests.domains.rollouts.world import APPLIANCE_KIND, FLEET, RolloutWorld
+from tests.domains.rollouts.world import APPLIANCE_KIND, APPLIANCES, FLEET, RolloutWorld
 
 from hortus.domains.rollouts import membership
-from hortus.domains.rollouts.starting import new_rollout, wanted_version
+from hortus.domains.rollouts.starting import DEMAND, MADE_OF, new_rollout, wanted_version
 from hortus.engine.rollouts.types import (
     CHANGE_KINDS,
     ROLLOUTS,
@@ -19,6 +19,7 @@ from hortus.engine.rollouts.types import (
     RolloutStatus,
 )
 from hortus.schema import ObjectMeta, encode
+from hortus.testing import wait_for
 
 ONE = [{"name": "all", "maxConcurrency": 1}]
 
@@ -58,6 +59,47 @@ def test_demand_starts_again_where_the_rollout_that_superseded_another_was_delet
 
     assert wanted_version(Counter({"2": 3}), of(RolloutPhase.SUPERSEDED)) == "2"
     assert wanted_version(Counter({"2": 3}), of(RolloutPhase.ABORTED)) == ""
+
+
+@pytest.mark.parametrize(
+    ("made_of", "waiting", "version"),
+    [
+        ({}, {"3": 9}, ""),
+        ({}, {"3": 9, "2": 1}, ""),
+        ({MADE_OF: DEMAND}, {"3": 9, "2": 1}, ""),
+        ({MADE_OF: DEMAND}, {"3": 9}, "3"),
+    ],
+    ids=["a person's", "a person's that others join", "one that others still ask for", "one that nobody asks for"],
+)
+@pytest.mark.parametrize("phase", [RolloutPhase.PENDING, RolloutPhase.PROGRESSING, RolloutPhase.HALTED, ""])
+def test_demand_supersedes_only_what_demand_made_and_nobody_asks_for(
+    made_of: dict[str, str], waiting: dict[str, int], version: str, phase: str
+) -> None:
+    spec = RolloutSpec(change=RolloutChange("appliance", "press", to="2"))
+    metadata = ObjectMeta(name="press-1", labels=made_of)
+    assert (
+        wanted_version(Counter(waiting), Rollout(metadata=metadata, spec=spec, status=RolloutStatus(phase=phase)))
+        == version
+    )
+
+
+async def test_demand_waits_while_a_persons_rollout_is_under_way(here: RolloutWorld) -> None:
+    """One owner of an object must not end the rollout of the whole fleet by an annotation."""
+    await here.client.create(CHANGE_KINDS, APPLIANCE_KIND)
+    for number in range(3):
+        await here.add_cluster(f"c{number}")
+    await here.set_policy(stages=ONE)
+    here.outcomes = lambda cluster: ""
+    async with here.controllers(), here.owner(follows=True):
+        await here.start("by-hand", execute="Patch")
+        await here.until(lambda one: one.status.phase == RolloutPhase.PROGRESSING, name="by-hand")
+        await here.want("c2", "9")
+        for name in ("c0", "c1", "c2"):
+            await wait_for(here.client, APPLIANCES, name, FLEET, until=lambda one: one["spec"]["version"] == "2")
+            await here.finish(name, "2")
+        await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED, name="by-hand")
+        after = await here.until(lambda one: one.spec.change.to == "9")
+    assert after.metadata.labels[MADE_OF] == DEMAND
 
 
 CANARY = [

@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from hortus.domains.rollouts.kindset import KindSet
@@ -32,6 +33,9 @@ from hortus.kube.errors import NotFound
 from hortus.kube.objects import ObjectKey
 from hortus.schema import ObjectMeta, encode
 
+MADE_OF: Final = "fleet.hortus.dev/made-of"
+DEMAND: Final = "demand"
+"""The label of rollouts that are made of demand, and its value: demand alone may supersede them."""
 HISTORY: Final = 10
 """Ended rollouts of a subject that are kept."""
 _OTHERS = re.compile(r"[^a-z0-9]+")
@@ -62,13 +66,15 @@ class RolloutStarter:
         if tracker is None or policy is None:
             return
         known = self._order.of(key.namespace, key.name)
+        # Everybody who may write an object may have it ask for a version.
         waiting = Counter(one.wanted for _, one in tracker.objects(key.name) if one.wanted)
         to = wanted_version(waiting, known[-1] if known else None)
         if not to:
             return
         change = RolloutChange(key.namespace, key.name, to=to, from_=_origin(tracker, key.name, to))
-        made = encode(new_rollout(policy, change, namespace=self._namespace, number=highest(known)))
-        if await self._order.create(self._client, made):
+        number, labels = highest(known), {MADE_OF: DEMAND}
+        made = new_rollout(policy, change, namespace=self._namespace, number=number, labels=labels)
+        if await self._order.create(self._client, encode(made)):
             await self._prune(known)
 
     async def _prune(self, known: Sequence[Rollout]) -> None:
@@ -83,14 +89,15 @@ class RolloutStarter:
 def wanted_version(waiting: Counter[str], newest: Rollout | None) -> str:
     """The version to start a rollout to; empty for none.
 
-    One that is under way is superseded only when more of the waiting clusters ask for another version than for its
-    own: replicas with different configurations do not chase each other. One that was aborted stands until a person
-    starts another or deletes it. One that succeeded admits clusters that ask late, unless it was for chosen clusters.
+    One that is under way is superseded only where demand made it and no waiting cluster asks for its version any more:
+    the others wait, so that neither one owner's objects stop what a person started or the rest of the fleet asks for,
+    nor replicas with different configurations chase each other. One that was aborted stands until a person starts
+    another or deletes it. One that succeeded admits clusters that ask late, unless it was for chosen clusters.
     One that was superseded is not taken up again where somebody has deleted the newer one.
     """
     if not waiting:
         return ""
-    version, count = max(waiting.items(), key=lambda one: (one[1], one[0]))
+    version = max(waiting, key=lambda one: (waiting[one], one))
     if newest is None:
         return version
     to = newest.spec.change.to
@@ -100,7 +107,7 @@ def wanted_version(waiting: Counter[str], newest: Rollout | None) -> str:
         return version if over else ""
     if newest.status.phase in ENDED or newest.spec.state == "Abort":
         return version
-    return version if count > waiting[to] else ""
+    return version if newest.metadata.labels.get(MADE_OF) == DEMAND and not waiting[to] else ""
 
 
 def highest(rollouts: Iterable[Rollout]) -> int:
@@ -108,12 +115,21 @@ def highest(rollouts: Iterable[Rollout]) -> int:
     return max((sequence_of(one.metadata.name) for one in rollouts), default=0)
 
 
-def new_rollout(policy: RolloutPolicy | None, change: RolloutChange, *, namespace: str, number: int) -> Rollout:
+def new_rollout(
+    policy: RolloutPolicy | None,
+    change: RolloutChange,
+    *,
+    namespace: str,
+    number: int,
+    labels: Mapping[str, str] = MappingProxyType({}),
+) -> Rollout:
     """A rollout under a policy, after that of `number`. Its name follows from the arguments: it is made once."""
     digest = hashlib.sha256("\0".join((change.kind, change.subject, change.to)).encode()).hexdigest()[:6]
     return Rollout(
         metadata=ObjectMeta(
-            name=f"{_slug(change.subject)}-{_slug(change.to)}-{digest}-{number + 1}", namespace=namespace
+            name=f"{_slug(change.subject)}-{_slug(change.to)}-{digest}-{number + 1}",
+            namespace=namespace,
+            labels=dict(labels),
         ),
         spec=RolloutSpec(
             change=change,
