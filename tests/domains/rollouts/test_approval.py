@@ -10,14 +10,15 @@ from tests.oracles.controlplane import RealServer
 
 from hortus.cli.install import contents
 from hortus.domains.inventory.types import CLUSTER_PROFILES
-from hortus.domains.rollouts.approval import NAME, POLICIES
+from hortus.domains.rollouts.approval import POLICIES, name_of
 from hortus.engine.rbac import policy_rules
-from hortus.engine.rollouts.types import PLACEMENT_DECISIONS, ROLLOUTS, Rollout
+from hortus.engine.rollouts.types import PLACEMENT_DECISIONS, ROLLOUT_POLICIES, ROLLOUTS, Rollout, RolloutPolicy
 from hortus.kube import Client, Resource
 from hortus.kube.access import Access, Credentials, Secret
 from hortus.kube.errors import Forbidden, NotFound
 from hortus.kube.objects import Object
 from hortus.schema import crd
+from hortus.testing import wait_gone
 from hortus.testing.apiserver import TestServer
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
@@ -51,6 +52,7 @@ def _setup() -> list[tuple[Resource, Object]]:
     kinds = {POLICY.kind: POLICY, BINDING.kind: BINDING}
     made: list[tuple[Resource, Object]] = [
         (CRDS, crd(Rollout)),
+        (CRDS, crd(RolloutPolicy)),
         (NAMESPACES, {"metadata": {"name": FLEET}}),
         *((kinds[obj["kind"]], obj) for obj in POLICIES),
     ]
@@ -71,6 +73,7 @@ async def _served(client: Client) -> None:
     while True:
         try:
             await client.apply(ROLLOUTS, rollout("ours", policy=TERMS), field_manager="test", force=True)
+            await client.apply(ROLLOUT_POLICIES, policy("ours"), field_manager="test", force=True)
         except NotFound:
             continue
         break
@@ -80,6 +83,12 @@ async def _served(client: Client) -> None:
                 await editor.create(ROLLOUTS, rollout("tried", approved=["canary"]), dry_run=True)
             except Forbidden as error:
                 if "may not approve" in str(error):
+                    break
+        while True:
+            try:
+                await editor.create(ROLLOUT_POLICIES, policy("tried"), dry_run=True)
+            except Forbidden as error:
+                if "which asks for approval" in str(error):
                     return
 
 
@@ -100,6 +109,15 @@ def rollout(name: str, **spec: Any) -> Object:
     }
 
 
+def policy(name: str, approval: str = "After") -> Object:
+    return {
+        "apiVersion": ROLLOUT_POLICIES.api_version,
+        "kind": "RolloutPolicy",
+        "metadata": {"name": name, "namespace": FLEET},
+        "spec": {"changes": [{"kind": "appliance"}], "stages": [{"name": "canary", "approval": approval}]},
+    }
+
+
 @pytest.mark.parametrize(
     "spec",
     [
@@ -116,10 +134,11 @@ async def test_only_the_verb_approve_lets_somebody_approve_resume_or_change_the_
         with pytest.raises(Forbidden) as refused:
             await editor.patch(ROLLOUTS, "ours", {"spec": spec}, FLEET)
         assert (
-            "user system:serviceaccount:fleet:editor may not approve rollout ours: this needs the verb approve on "
-            "rollouts.fleet.hortus.dev in namespace fleet, as the ClusterRole hortus-approver gives it"
+            "user system:serviceaccount:fleet:editor may not approve or resume rollout ours, or set its terms "
+            "(spec.policy): this needs the verb approve on rollouts.fleet.hortus.dev in namespace fleet, as the "
+            "ClusterRole hortus-approver gives it"
         ) in str(refused.value)
-        assert NAME in str(refused.value)
+        assert name_of(ROLLOUTS) in str(refused.value)
         changed = await approver.patch(ROLLOUTS, "ours", {"spec": spec}, FLEET)
         assert "policy" in spec or spec.items() <= changed["spec"].items()
 
@@ -127,18 +146,53 @@ async def test_only_the_verb_approve_lets_somebody_approve_resume_or_change_the_
 async def test_an_editor_may_start_pause_and_abort(admin: Client) -> None:
     async with await person(admin, "editor") as editor:
         await editor.create(ROLLOUTS, rollout("another", policyName="waves"))
-        await editor.patch(ROLLOUTS, "another", {"spec": {"policy": TERMS}}, FLEET)
         for state in ("Pause", "Run", "Abort"):
             changed = await editor.patch(ROLLOUTS, "another", {"spec": {"state": state}}, FLEET)
             assert changed["spec"]["state"] == state
         await editor.delete(ROLLOUTS, "another", FLEET)
 
 
-async def test_an_approval_cannot_be_brought_along(admin: Client) -> None:
+async def test_neither_an_approval_nor_terms_can_be_brought_along(admin: Client) -> None:
     async with await person(admin, "editor") as editor:
-        for spec in ({"approved": ["canary"]}, {"resumes": 1}):
-            with pytest.raises(Forbidden, match="may not approve rollout brought"):
+        for spec in ({"approved": ["canary"]}, {"resumes": 1}, {"policy": {"stages": [{"name": "all"}]}}):
+            with pytest.raises(Forbidden, match="may not approve or resume rollout brought"):
                 await editor.create(ROLLOUTS, rollout("brought", **spec))
+
+
+async def test_terms_cannot_be_set_before_the_controller_copies_them(admin: Client) -> None:
+    async with await person(admin, "editor") as editor:
+        await editor.create(ROLLOUTS, rollout("another"))
+        with pytest.raises(Forbidden, match="set its terms"):
+            await editor.patch(ROLLOUTS, "another", {"spec": {"policy": {"stages": [{"name": "all"}]}}}, FLEET)
+        await editor.delete(ROLLOUTS, "another", FLEET)
+
+
+async def test_a_policy_that_asks_for_approval_is_written_only_with_the_verb(admin: Client) -> None:
+    async with await person(admin, "editor") as editor:
+        with pytest.raises(Forbidden) as refused:
+            await editor.create(ROLLOUT_POLICIES, policy("mine"))
+        assert (
+            "user system:serviceaccount:fleet:editor may not write rollout policy mine, which asks for approval: this "
+            "needs the verb approve on rolloutpolicies.fleet.hortus.dev in namespace fleet, as the ClusterRole "
+            "hortus-approver gives it"
+        ) in str(refused.value)
+        for change in ({"stages": [{"name": "canary"}]}, {"changes": [{"kind": "other"}]}, {"paused": True}):
+            with pytest.raises(Forbidden, match="which asks for approval"):
+                await editor.patch(ROLLOUT_POLICIES, "ours", {"spec": change}, FLEET)
+        with pytest.raises(Forbidden, match="which asks for approval"):
+            await editor.delete(ROLLOUT_POLICIES, "ours", FLEET)
+        await editor.create(ROLLOUT_POLICIES, policy("mine", "None"))
+        with pytest.raises(Forbidden, match="which asks for approval"):
+            await editor.patch(ROLLOUT_POLICIES, "mine", policy("mine"), FLEET)
+        await editor.delete(ROLLOUT_POLICIES, "mine", FLEET)
+
+
+async def test_a_namespace_ends_with_its_policies(admin: Client) -> None:
+    await admin.create(NAMESPACES, {"metadata": {"name": "ending"}})
+    made = policy("ours")
+    await admin.create(ROLLOUT_POLICIES, {**made, "metadata": {"name": "ours", "namespace": "ending"}})
+    await admin.delete(NAMESPACES, "ending")
+    await wait_gone(admin, NAMESPACES, "ending")
 
 
 async def test_an_approver_may_neither_start_nor_delete_rollouts(admin: Client) -> None:

@@ -200,10 +200,31 @@ async def test_a_name_that_is_too_long_for_a_label_is_refused_at_once(here: Roll
         await here.start("r" * 64)
 
 
-async def test_of_two_policies_the_second_by_name_says_that_it_does_not_govern(here: RolloutWorld) -> None:
+async def test_of_two_policies_the_second_says_that_it_does_not_govern(here: RolloutWorld) -> None:
     await here.client.create(CHANGE_KINDS, APPLIANCE_KIND)
     await here.set_policy("a", stages=STAGES)
     await here.set_policy("b", stages=STAGES)
     async with here.controllers():
         found = await here.until_ready(RolloutPolicy, ROLLOUT_POLICIES, "b", "PartlyGoverns", namespace=FLEET)
-    assert found == "other policies come first by name: appliance of * is governed by a"
+        assert found == "other policies come first: appliance of * is governed by a"
+        await here.set_policy("c", stages=[{"name": "all", "approval": "Before"}])
+        found = await here.until_ready(RolloutPolicy, ROLLOUT_POLICIES, "a", "PartlyGoverns", namespace=FLEET)
+    assert found == "other policies come first: appliance of * is governed by c"
+
+
+async def test_a_rollout_gets_the_terms_of_the_policy_that_governs_its_change(here: RolloutWorld) -> None:
+    await here.client.create(CHANGE_KINDS, APPLIANCE_KIND)
+    await here.set_policy("lax", stages=STAGES)
+    await here.set_policy("strict", stages=[{"name": "all", "approval": "Before"}])
+    async with here.controllers():
+        await here.start("plain-1")
+        plain = await here.until(lambda one: one.spec.policy is not None, name="plain-1")
+        await here.start("lax-2", policyName="lax")
+        chosen = await here.until(lambda one: bool(one.status.conditions), name="lax-2")
+    assert plain.spec.policy is not None
+    assert (plain.spec.policy_name, plain.spec.policy.stages[0].approval) == ("strict", "Before")
+    assert chosen.status.conditions[0].reason == "PolicyNotGoverning"
+    assert chosen.status.conditions[0].message == (
+        "RolloutPolicy lax does not govern this change, strict does: leave spec.policyName out, or have somebody with "
+        "the verb approve start the rollout with the terms in spec.policy"
+    )

@@ -22,10 +22,11 @@ from hortus.domains.rollouts.kindset import KindSet
 from hortus.domains.rollouts.membership import EarlierRollout, Membership
 from hortus.domains.rollouts.order import RolloutOrder, is_at_rest, serves_demand
 from hortus.domains.rollouts.slices import RecordConflict, SliceRecord
-from hortus.domains.rollouts.terms import Terms, TermsError, terms_of
+from hortus.domains.rollouts.terms import DEFAULT_TERMS, Terms, TermsError, terms_of
 from hortus.domains.rollouts.tracking import ChangeTracker
 from hortus.engine import NEVER, Actor, KindController, ReconcileContext, Result, StepError, Steps, TypedCache, Wiring
 from hortus.engine.conditions import FALSE
+from hortus.engine.rollouts import policy_for, readable
 from hortus.engine.rollouts.types import Rollout, RolloutCondition, RolloutPhase, RolloutPolicy, RolloutStatus
 from hortus.engine.within import within
 from hortus.kube.objects import ObjectKey
@@ -139,18 +140,19 @@ class RolloutController(KindController[RolloutContext]):
         return None
 
     async def _copy_terms(self, context: RolloutContext) -> None:
-        """Keep the policy's terms in the rollout, so that a later edit does not change it."""
+        """Keep the terms of the policy that governs the change in the rollout: a later edit does not change them.
+
+        Terms that are there already were set by somebody with the verb `approve`.
+        """
         spec = context.object.spec
-        if spec.policy is None and spec.policy_name:
-            policy = self._policies.get(ObjectKey(context.key.namespace, spec.policy_name))
-            if policy is None:
-                raise StepError(
-                    f"there is no RolloutPolicy {spec.policy_name}: create it, or start the rollout without one",
-                    reason="PolicyMissing",
-                    actor=Actor.USER,
-                    after=NEVER,
-                )
-            await context.patch({"spec": {"policy": msgspec.to_builtins(report.terms_to_copy(policy))}})
+        if spec.policy is None:
+            governing = policy_for(readable(self._policies.raw.values()), spec.change.kind, spec.change.subject)
+            name = "" if governing is None else governing.metadata.name
+            if spec.policy_name not in ("", name):
+                known = ObjectKey(context.key.namespace, spec.policy_name) in self._policies.raw
+                raise _other_policy(spec.policy_name, name, known=known)
+            terms = DEFAULT_TERMS if governing is None else report.terms_to_copy(governing)
+            await context.patch({"spec": {"policyName": name, "policy": msgspec.to_builtins(terms)}})
         try:
             context.terms = terms_of(context.object.spec.policy)
         except TermsError as error:
@@ -307,6 +309,18 @@ class RolloutController(KindController[RolloutContext]):
     def report(self, context: RolloutContext, error: StepError) -> None:
         context.set_status("observedGeneration", context.draft.generation)
         context.condition(RolloutCondition.PROGRESSING, FALSE, reason=error.reason, message=error.message)
+
+
+def _other_policy(chosen: str, governing: str, *, known: bool) -> StepError:
+    """The error of a rollout that names another policy than the one that governs its change, or one that is missing."""
+    if not known:
+        message = f"there is no RolloutPolicy {chosen}: create it, or leave spec.policyName out"
+        return StepError(message, reason="PolicyMissing", actor=Actor.USER, after=NEVER)
+    message = (
+        f"RolloutPolicy {chosen} does not govern this change, {governing or 'no policy'} does: leave spec.policyName "
+        "out, or have somebody with the verb approve start the rollout with the terms in spec.policy"
+    )
+    return StepError(message, reason="PolicyNotGoverning", actor=Actor.USER, after=NEVER)
 
 
 def _selector_of(rollout: Rollout) -> LabelSelector | None:

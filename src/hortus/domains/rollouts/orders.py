@@ -193,10 +193,11 @@ def _rollout(
     except SelectorError as error:
         raise CommandError(f"--selector {request.labels}: {error}") from error
     made = new_rollout(policy, change, namespace=namespace, number=number)
+    # The terms of the policy that governs the change are copied by the controller; others need the verb `approve`.
     spec = RolloutSpec(
         change=change,
         policy_name=made.spec.policy_name,
-        policy=made.spec.policy,
+        policy=made.spec.policy if request.policy else None,
         clusters=clusters,
         execute="Patch",
     )

@@ -61,7 +61,7 @@ class PolicyController(KindController[ReconcileContext[RolloutPolicy]]):
         context.set_status("observedGeneration", policy.metadata.generation)
         others = list(self._shadows(policy))
         if others:
-            context.ready("PartlyGoverns", f"other policies come first by name: {'; '.join(others)}")
+            context.ready("PartlyGoverns", f"other policies come first: {'; '.join(others)}")
         elif policy.spec.paused:
             context.ready("Paused", "No rollout under this policy admits a cluster: spec.paused is true.")
         else:
@@ -71,5 +71,5 @@ class PolicyController(KindController[ReconcileContext[RolloutPolicy]]):
         for change in policy.spec.changes:
             for subject in change.subjects:
                 first = policy_for(self._policies(), change.kind, subject)
-                if first is not None and first.metadata.name < policy.metadata.name:
+                if first is not None and first.metadata.name != policy.metadata.name:
                     yield f"{change.kind} of {subject} is governed by {first.metadata.name}"

@@ -230,11 +230,15 @@ def readable(policies: Iterable[Object]) -> Iterator[RolloutPolicy]:
 
 
 def policy_for(policies: Iterable[RolloutPolicy], kind: str, subject: str) -> RolloutPolicy | None:
-    """The policy that governs a change: the first of `policies` that names it."""
+    """The policy that governs a change: the first of `policies` that names it, and before these any that asks for
+    approval, so that another policy next to it takes no approval away."""
+    first = None
     for policy in policies:
         if any(one.kind == kind and _matches(one.subjects, subject) for one in policy.spec.changes):
-            return policy
-    return None
+            if any(stage.approval != "None" for stage in policy.spec.stages):
+                return policy
+            first = first or policy
+    return first
 
 
 def _without_rollout(policies: Iterable[RolloutPolicy], proposal: Proposal) -> Answer:

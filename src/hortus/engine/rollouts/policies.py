@@ -76,7 +76,7 @@ class Stage(Fields, frozen=True):
     progress_deadline: _Duration = "1h"
     """Time after which an admitted cluster that has not succeeded counts as failed; 0s for no limit."""
     approval: Literal["None", "Before", "After"] = "None"
-    """When somebody with the verb approve has to agree."""
+    """When somebody with the verb approve has to agree. Writing a policy that asks for it needs that verb, too."""
     windows: Literal["Respect", "Ignore"] = "Ignore"
     """Respect admits a cluster only within its maintenance window."""
 
@@ -106,7 +106,8 @@ class RolloutPolicySpec(PolicyTerms, frozen=True, kw_only=True):
     """Changes, and the terms under which clusters change."""
 
     changes: Annotated[tuple[GovernedChange, ...], Meta(min_length=1, max_length=50)]
-    """The changes that the policy governs. Of several policies for one change, the first by name governs it."""
+    """The changes that the policy governs. Of several policies for one change, one that asks for approval comes first,
+    then the first by name."""
     paused: bool = False
     """True admits no further cluster in any rollout under this policy."""
 
