@@ -135,6 +135,36 @@ async def test_a_role_may_not_hold_more_than_its_writer() -> None:
         )
 
 
+def _wide(count: int) -> dict[str, Any]:
+    return rule(*(",".join(f"{word}{number}" for number in range(count)) for word in ("verb", "group", "resource")))
+
+
+async def test_a_small_role_with_a_million_permissions_is_refused_with_the_first_of_them() -> None:
+    async with world() as here:
+        with pytest.raises(Forbidden) as refused:
+            await write(here, role("new", _wide(100)))
+        lines = refused.value.message.splitlines()
+        assert lines[0].endswith("is attempting to grant RBAC permissions not currently held:")
+        assert lines[1].startswith('{APIGroups:["group0"], Resources:["resource0"], Verbs:["verb0" "verb1" ')
+        assert lines[-1] == "and more"
+        assert len(lines) == 43
+
+
+async def test_rights_that_differ_in_too_many_ways_from_a_role_do_not_write_it() -> None:
+    async with world() as here:
+        wide = _wide(100)
+        parts = [
+            {**rule("*", "*", "*"), field: [value]}
+            for field in ("verbs", "apiGroups", "resources")
+            for value in wide[field]
+        ]
+        await here.write(*role("mine", *parts))
+        await here.write(*binding("b", USER, "mine"))
+        with pytest.raises(Forbidden, match="too many to be compared with those held"):
+            await write(here, role("new", wide))
+        await write(here, role("new", _wide(10)))
+
+
 async def test_a_path_that_is_granted_twice_is_listed_once() -> None:
     async with world() as here:
         with pytest.raises(Forbidden) as refused:

@@ -8,14 +8,16 @@ rules of its role, or be allowed to `bind` it. The texts are kube-apiserver's.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.authz.attributes import Attributes
 from hortus.apiserver.authz.policy import API_GROUP
 from hortus.apiserver.authz.rbac import MASTERS, RbacAuthorizer
-from hortus.apiserver.authz.rules import PolicyRule, atoms, compact, covers, quoted, rules_of
+from hortus.apiserver.authz.rules import PolicyRule, compact, quoted, rules_of
 from hortus.kube.errors import Forbidden, NotFound
 from hortus.kube.objects import Object
+from hortus.kube.permissions import TooManyPermissions, lacking
 from hortus.schema.quoting import quote
 
 GUARDED = frozenset({"clusterroles", "roles", "clusterrolebindings", "rolebindings"})
@@ -25,6 +27,8 @@ _EVERYTHING = (
     PolicyRule(verbs=("*",), api_groups=("*",), resources=("*",)),
     PolicyRule(verbs=("*",), non_resource_urls=("*",)),
 )
+_MOST_NAMED = 4096
+"""Missing permissions that a refusal names. kube-apiserver names all, which may be many thousand times the request."""
 _COLLECTED = frozenset({"ownerReferences", "finalizers", "managedFields", "resourceVersion", "generation"})
 
 
@@ -59,11 +63,16 @@ async def check_escalation(
     """Empty when `user` holds all `rules` in `namespace` (empty: everywhere); else the sentence with the missing
     rules."""
     grants = await authorizer.grants(cluster, user)
-    owned = list(grants.rules(namespace))
-    missing = [atom for rule in rules for atom in atoms(rule) if not covers(owned, atom)]
-    if not missing:
+    found = lacking(rules, dict.fromkeys(grants.rules(namespace)))
+    try:
+        missing = list(islice(found, _MOST_NAMED))
+        lines = "\n".join(dict.fromkeys(str(rule) for rule in compact(missing)))
+        if len(missing) == _MOST_NAMED and next(found, None) is not None:
+            lines += "\nand more"
+    except TooManyPermissions as error:
+        lines = str(error)
+    if not lines:
         return ""
-    lines = "\n".join(dict.fromkeys(str(rule) for rule in compact(missing)))
     text = (
         f"user {quote(user.username)} (groups={quoted(user.groups)}) is attempting to grant RBAC permissions "
         f"not currently held:\n{lines}"

@@ -58,8 +58,8 @@ class RoleGrants:
 
     def rules(self, namespace: str) -> Iterator[PolicyRule]:
         """Every rule that holds in `namespace` (empty: those that hold everywhere)."""
-        for grant in self._grants(namespace):
-            yield from grant.rules
+        for rules in {id(grant.rules): grant.rules for grant in self._grants(namespace)}.values():
+            yield from rules
 
     def _grants(self, namespace: str) -> Iterator[RoleGrant]:
         yield from self.everywhere

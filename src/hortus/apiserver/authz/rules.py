@@ -6,8 +6,7 @@ so five thousand clusters with the default roles hold them once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import product
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -15,6 +14,7 @@ import msgspec
 from hortus.apiserver.authz.attributes import Attributes
 from hortus.kube.errors import Forbidden
 from hortus.kube.objects import Object
+from hortus.kube.permissions import Atom
 from hortus.schema.quoting import quote
 
 ALL = "*"
@@ -101,56 +101,21 @@ def rule_allows(rule: PolicyRule, asked: Attributes) -> bool:
     return matches_resource(rule, request) and matches_name(rule, asked.name)
 
 
-def atoms(rule: PolicyRule) -> Iterator[PolicyRule]:
-    """The rule split into rules of one verb, one group, one resource and at most one name, or one verb and one URL."""
-    for verb, url in product(rule.verbs, rule.non_resource_urls):
-        yield PolicyRule(verbs=(verb,), non_resource_urls=(url,))
-    for group, resource, verb in product(rule.api_groups, rule.resources, rule.verbs):
-        for name in rule.resource_names or (None,):
-            names = () if name is None else (name,)
-            yield PolicyRule(verbs=(verb,), api_groups=(group,), resources=(resource,), resource_names=names)
+def compact(permissions: Iterable[Atom]) -> list[PolicyRule]:
+    """Rules of one group, one resource and at most one name with all their verbs, or of one verb and one path; in the
+    order of their text."""
+    merged: dict[Atom, list[str]] = {}
+    for permission in permissions:
+        key = permission if permission.path is not None else permission._replace(verb="")
+        merged.setdefault(key, []).append(permission.verb)
+    return sorted((_rule(key, verbs) for key, verbs in merged.items()), key=str)
 
 
-def covers(owned: Sequence[PolicyRule], atom: PolicyRule) -> bool:
-    """Reports whether an owned rule grants everything that one atom (see `atoms`) grants."""
-    return any(_covers(rule, atom) for rule in owned)
-
-
-def _covers(rule: PolicyRule, atom: PolicyRule) -> bool:
-    if not matches_verb(rule, atom.verbs[0]):
-        return False
-    if atom.non_resource_urls:
-        return _covers_url(rule, atom.non_resource_urls[0])
-    if not (ALL in rule.api_groups or atom.api_groups[0] in rule.api_groups):
-        return False
-    if rule.resource_names and not (atom.resource_names and atom.resource_names[0] in rule.resource_names):
-        return False
-    return _covers_resource(rule, atom.resources[0])
-
-
-def _covers_url(rule: PolicyRule, url: str) -> bool:
-    for pattern in rule.non_resource_urls:
-        if pattern in (ALL, url) or (pattern.endswith(ALL) and url.startswith(pattern.rstrip(ALL))):
-            return True
-    return False
-
-
-def _covers_resource(rule: PolicyRule, resource: str) -> bool:
-    if ALL in rule.resources or resource in rule.resources:
-        return True
-    _, slash, subresource = resource.partition("/")
-    return bool(slash) and f"*/{subresource}" in rule.resources
-
-
-def compact(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Merges atoms on resources that differ only in their verb; in the order of their text."""
-    merged: dict[PolicyRule, list[str]] = {}
-    for rule in rules:
-        if rule.non_resource_urls:
-            merged[rule] = list(rule.verbs)
-        else:
-            merged.setdefault(msgspec.structs.replace(rule, verbs=()), []).extend(rule.verbs)
-    return sorted((msgspec.structs.replace(rule, verbs=tuple(verbs)) for rule, verbs in merged.items()), key=str)
+def _rule(permission: Atom, verbs: list[str]) -> PolicyRule:
+    if permission.path is not None:
+        return PolicyRule(verbs=(permission.verb,), non_resource_urls=(permission.path,))
+    names = () if permission.name is None else (permission.name,)
+    return PolicyRule(tuple(verbs), (permission.group,), (permission.resource,), names)
 
 
 def denied(asked: Attributes, reason: str = "") -> Forbidden:

@@ -1,20 +1,21 @@
-"""Comparison of RBAC rules: the rules of a token with the rules of its request, in both directions.
-
-A rule is a product of verbs, groups, resources and names. It is taken apart into single permissions (`Atom`), of which
-each is covered when one rule admits it. Pure. Semantics: k8s.io/component-helpers, auth/rbac/validation, `ruleCovers`.
-"""
+"""RBAC rules as clusters send them, and the comparison of a token's rules with those of its request, in both
+directions. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import product
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
 
 import msgspec
 from msgspec import field
 
 from hortus.kube.objects import Object, shaped
+from hortus.kube.permissions import Atom, lacking
 from hortus.schema import Fields
+
+MOST_COMPARED = 1000
+"""Permissions in a result: rules of an untrusted cluster may hold any number."""
 
 
 class RbacRule(Fields, frozen=True):
@@ -31,22 +32,6 @@ class RbacRule(Fields, frozen=True):
         return {name: list(values) for name, values in msgspec.to_builtins(self).items()}
 
 
-class Atom(NamedTuple):
-    """One permission: a verb on a resource, perhaps of one name, or on a path."""
-
-    verb: str
-    group: str = ""
-    resource: str = ""
-    name: str = ""
-    path: str = ""
-
-    def __str__(self) -> str:
-        if self.path:
-            return f"{self.verb} {self.path}"
-        title = f"{self.resource}.{self.group}" if self.group else self.resource
-        return f"{self.verb} {title} {self.name}".rstrip()
-
-
 def read_rules(value: object) -> list[RbacRule] | None:
     """The rules in a cluster's answer, where null stands for an empty list; None when the answer holds no rules."""
     found = shaped([] if value is None else value, list[dict[str, Any]])
@@ -55,46 +40,9 @@ def read_rules(value: object) -> list[RbacRule] | None:
     return shaped([{name: part for name, part in rule.items() if part is not None} for rule in found], list[RbacRule])
 
 
-def atoms(rule: RbacRule) -> Iterator[Atom]:
-    """The single permissions of a rule."""
-    for verb, path in product(rule.verbs, rule.non_resource_urls):
-        yield Atom(verb, path=path)
-    names = rule.resource_names or ("",)
-    for verb, group, resource, name in product(rule.verbs, rule.api_groups, rule.resources, names):
-        yield Atom(verb, group, resource, name)
+def surplus(held: Iterable[RbacRule], allowed: Iterable[RbacRule]) -> list[Atom]:
+    """The permissions of `held` that no rule of `allowed` admits, each once, in order; the first thousand of them.
 
-
-def surplus(held: Iterable[RbacRule], allowed: Sequence[RbacRule]) -> list[Atom]:
-    """The permissions of `held` that no rule of `allowed` admits, each once, in order."""
-    return list(dict.fromkeys(atom for rule in held for atom in atoms(rule) if not covered(atom, allowed)))
-
-
-def covered(atom: Atom, rules: Iterable[RbacRule]) -> bool:
-    return any(_admits(rule, atom) for rule in rules)
-
-
-def _admits(rule: RbacRule, atom: Atom) -> bool:
-    if not _among(atom.verb, rule.verbs):
-        return False
-    if atom.path:
-        return any(_path_admits(known, atom.path) for known in rule.non_resource_urls)
-    return (
-        _among(atom.group, rule.api_groups)
-        and _resource_admitted(atom.resource, rule.resources)
-        and (not rule.resource_names or atom.name in rule.resource_names)
-    )
-
-
-def _among(value: str, known: Sequence[str]) -> bool:
-    return "*" in known or value in known
-
-
-def _resource_admitted(resource: str, known: Sequence[str]) -> bool:
-    sub = resource.partition("/")[2]
-    return "*" in known or resource in known or bool(sub and f"*/{sub}" in known)
-
-
-def _path_admits(known: str, path: str) -> bool:
-    if known in ("*", path):
-        return True
-    return known.endswith("*") and path.startswith(known[:-1])
+    Raises TooManyPermissions.
+    """
+    return list(dict.fromkeys(islice(lacking(held, allowed), MOST_COMPARED)))

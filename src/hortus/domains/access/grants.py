@@ -41,12 +41,12 @@ async def copied_rules(
 ) -> list[RbacRule]:
     """The rules of the role in all namespaces of the request, checked. Raises Withdrawal, KubeError."""
     namespaces = access.spec.namespaces
-    found: list[RbacRule] = []
+    found: dict[RbacRule, None] = {}
     for namespace in namespaces if reference.kind == ROLES.kind else ("",):
         rules = rules_within(await _rules_of_role(remote, reference, namespace), namespaces)
         service.check_rules(policy, access, rules, f"{reference.kind} {reference.name}: rules", after=ROLE_PAUSE)
-        found += [rule for rule in rules if rule not in found]
-    return found
+        found |= dict.fromkeys(rules)
+    return list(found)
 
 
 async def _rules_of_role(remote: Client, reference: RoleRef, namespace: str) -> list[RbacRule]:

@@ -16,8 +16,15 @@ from hortus.domains.access.coverage import RbacRule
 from hortus.domains.access.powers import PATH_VERBS, PATHS, POWERS, SYSTEM, TABLE, UNLISTED, Row
 
 SYSTEM_NAMESPACES: Final = frozenset({"kube-system", "kube-public", "kube-node-lease"})
+_MOST_PERMISSIONS: Final = 100_000
+"""Permissions of one request, above all that Kubernetes serves; about 0.1 s of work."""
 _TRANSITIVE: Final = ("escalate", "bind", "impersonate")
 """Verbs that are refused wherever they stand."""
+
+
+_ROWS: Final[Mapping[str, Sequence[Row]]] = {
+    group: tuple(row for row in TABLE if row.group == group) for group in {row.group for row in TABLE}
+}
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -67,20 +74,24 @@ class AccessPolicy(msgspec.Struct, frozen=True):
     ) -> list[Refusal]:
         """The parts of `rules` that a request of `namespace` may not ask for, in `namespaces` or (empty) cluster-wide.
 
-        `place` is where the rules come from, as `spec.rules`.
+        `place` is where the rules come from, as `spec.rules`. A rule multiplies its lists, and a cluster's own role may
+        be of any size: beyond `_MOST_PERMISSIONS` that alone is refused.
         """
+        if sum(len(rule.verbs) * len(rule.api_groups) * len(rule.resources) for rule in rules) > _MOST_PERMISSIONS:
+            return [Refusal(place, f"more than {_MOST_PERMISSIONS} permissions: verbs × groups × resources", UNLISTED)]
         allowed = self.powers(namespace)
         found = [
             refusal
             for index, rule in enumerate(rules)
             for refusal in _used(rule, f"{place}[{index}]", whole_cluster=not namespaces)
+            if refusal.power not in allowed
         ]
         found += [
             Refusal(f"spec.namespaces[{index}]", f"namespace {name} is the system's", SYSTEM)
             for index, name in enumerate(namespaces)
-            if name in SYSTEM_NAMESPACES
+            if name in SYSTEM_NAMESPACES and SYSTEM not in allowed
         ]
-        return list(dict.fromkeys(refusal for refusal in found if refusal.power not in allowed))
+        return list(dict.fromkeys(found))
 
 
 def _used(rule: RbacRule, place: str, *, whole_cluster: bool) -> Iterator[Refusal]:
@@ -111,7 +122,7 @@ def _wildcards(rule: RbacRule, place: str) -> Iterator[Refusal]:
 def _through_resource(
     group: str, resource: str, verbs: Sequence[str], place: str, *, whole_cluster: bool
 ) -> Iterator[Refusal]:
-    rows = [row for row in TABLE if _includes(group, resource, row)]
+    rows = [row for row in (TABLE if group == "*" else _ROWS.get(group, ())) if _includes(resource, row)]
     title = f"{resource}.{group}" if group else resource
     spread = whole_cluster and (not rows or any(row.namespaced for row in rows))
     for power, used in _powers(rows, verbs, everything=not rows or "*" in group or "*" in resource).items():
@@ -123,23 +134,17 @@ def _through_resource(
 def _powers(rows: Sequence[Row], verbs: Sequence[str], *, everything: bool) -> dict[str, list[str]]:
     """Each power with the verbs that use it; `everything` when there is more to it than the rows."""
     plain = [verb for verb in verbs if verb not in _TRANSITIVE]
-    found: dict[str, list[str]] = {UNLISTED: plain} if everything and plain else {}
+    found: dict[str, dict[str, None]] = {UNLISTED: dict.fromkeys(plain)} if everything and plain else {}
     for row in rows:
         for verb in plain:
             for power in row.verbs.values() if verb == "*" else (row.verbs.get(verb, UNLISTED),):
-                used = found.setdefault(power, [])
-                if verb not in used:
-                    used.append(verb)
-    return {power: used for power, used in found.items() if power}
+                found.setdefault(power, {})[verb] = None
+    return {power: list(used) for power, used in found.items() if power}
 
 
-def _includes(group: str, resource: str, row: Row) -> bool:
-    return group in ("*", row.group) and any(_same_resource(resource, known) for known in row.resources)
-
-
-def _same_resource(asked: str, known: str) -> bool:
-    """True when a rule's resource includes `known`: `*` is all, `*/scale` that subresource of all."""
-    if asked in ("*", known):
+def _includes(resource: str, row: Row) -> bool:
+    """True when a rule's resource includes one of the row: `*` is all, `*/scale` that subresource of all."""
+    if resource == "*" or resource in row.resources:
         return True
-    name, slash, sub = asked.partition("/")
-    return bool(slash) and name == "*" and known.partition("/")[2] == sub
+    name, slash, sub = resource.partition("/")
+    return bool(slash) and name == "*" and any(known.partition("/")[2] == sub for known in row.resources)

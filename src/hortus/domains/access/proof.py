@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from hortus.domains.access.coverage import Atom, RbacRule, read_rules, surplus
+from hortus.domains.access.coverage import MOST_COMPARED, RbacRule, read_rules, surplus
 from hortus.domains.access.manifests import ACCOUNT_NAMESPACE, account_of, mark_of
 from hortus.domains.access.types import ClusterAccess, Reason
 from hortus.engine import Actor, StepError
@@ -21,6 +21,7 @@ from hortus.kube import Client
 from hortus.kube.errors import Garbage, Unauthorized
 from hortus.kube.kubeconfig import KubeconfigError
 from hortus.kube.objects import Object, Resource, shaped
+from hortus.kube.permissions import Atom, TooManyPermissions
 
 _RULES_REVIEWS = Resource(
     "authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", namespaced=False
@@ -112,13 +113,22 @@ async def _prove_in(
     client: Client, admin: Client, access: ClusterAccess, namespace: str, asked: Sequence[RbacRule]
 ) -> None:
     held = await held_in(client, namespace)
-    if lacking := surplus(asked, held):
+    try:
+        lacking, beyond = surplus(asked, held), surplus(held, [*asked, *_EVERYBODY])
+    except TooManyPermissions as error:
+        raise StepError(
+            f"the permissions of account {account_of(access)} in namespace {namespace} cannot be proven: {error} "
+            "(cluster owner: remove the bindings that give it others; or requester: ask for less)",
+            reason=Reason.NOT_PROVEN,
+            actor=Actor.USER,
+            after=_BINDING_PAUSE,
+        ) from None
+    if lacking:
         raise StepError(
             f"the new token may not yet {_listed(lacking)} in namespace {namespace} (nobody needs to act: tried "
             "again; if it lasts, cluster owner: look for an authorizer besides RBAC)",
             reason=Reason.NOT_PROVEN,
         )
-    beyond = surplus(held, [*asked, *_EVERYBODY])
     more = await _not_everybodys(admin, access, namespace, beyond)
     if more:
         raise StepError(
@@ -186,4 +196,5 @@ async def _everybody_may(admin: Client, access: ClusterAccess, namespace: str, a
 
 def _listed(atoms: Sequence[Atom]) -> str:
     more = f" and {len(atoms) - _SHOWN} more" if len(atoms) > _SHOWN else ""
+    more += ", at least" if len(atoms) >= MOST_COMPARED - _MOST_QUESTIONS else ""
     return ", ".join(map(str, atoms[:_SHOWN])) + more
