@@ -113,12 +113,11 @@ class _Work:
         self._add(path, self._remove(source))
 
     def _copy(self, source: list[str], path: list[str]) -> None:
-        value = self._find(source)
-        self._copied += len(orjson.dumps(value))
+        text = orjson.dumps(self._find(source))
+        self._copied += len(text)
         if self._copied > MAX_COPIED:
             raise PatchError(f"the patch copies more than {MAX_COPIED} bytes")
-        self._own.clear()  # a copied container may now be in the document twice
-        self._add(path, value)
+        self._add(path, orjson.loads(text))
 
     def _test(self, path: list[str], operation: Object) -> None:
         if "value" not in operation:

@@ -21,7 +21,7 @@ class TooManyPermissions(ValueError):
     """The rules differ in too many ways to be compared."""
 
 
-class Rule(Protocol):
+class RuleLike(Protocol):
     """A rule of RBAC: rbac.authorization.k8s.io/v1, PolicyRule."""
 
     @property
@@ -56,7 +56,7 @@ class Atom(NamedTuple):
         return f"{self.verb} {title} {self.name or ''}".rstrip()
 
 
-def lacking(rules: Iterable[Rule], held: Iterable[Rule]) -> Iterator[Atom]:
+def lacking(rules: Iterable[RuleLike], held: Iterable[RuleLike]) -> Iterator[Atom]:
     """The permissions of `rules` that no rule of `held` admits, rule by rule and in the order of its lists.
 
     Raises TooManyPermissions when that takes too many steps.
@@ -116,7 +116,7 @@ def _either(sets: Iterable[int]) -> int:
 class _Held:
     """The held rules, by the values of their fields."""
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
+    def __init__(self, rules: Iterable[RuleLike]) -> None:
         held = list(rules)
         self._verbs = _Field(rule.verbs for rule in held)
         self._groups = _Field(rule.api_groups for rule in held)
@@ -126,12 +126,12 @@ class _Held:
         self._lengths = {len(_prefix(path)) for rule in held for path in rule.non_resource_urls if path.endswith(_ALL)}
         self._left = _MOST_STEPS
 
-    def allow(self, rule: Rule) -> None:
+    def allow(self, rule: RuleLike) -> None:
         """Gives the steps that are linear in the rule."""
         fields = (rule.verbs, rule.api_groups, rule.resources, rule.resource_names, rule.non_resource_urls)
         self._left += _STEPS_A_VALUE * sum(map(len, fields))
 
-    def lacking_paths(self, rule: Rule) -> Iterator[Atom]:
+    def lacking_paths(self, rule: RuleLike) -> Iterator[Atom]:
         if not rule.non_resource_urls:
             return
         self._spend(len(rule.non_resource_urls) * len(self._lengths))
@@ -146,7 +146,7 @@ class _Held:
             for path in found:
                 yield Atom(verb, path=path)
 
-    def lacking_resources(self, rule: Rule) -> Iterator[Atom]:
+    def lacking_resources(self, rule: RuleLike) -> Iterator[Atom]:
         groups, resources, verbs, names = self._admitted(
             (self._groups, _starred(rule.api_groups)),
             (self._resources, [(resource, _resource_keys(resource)) for resource in rule.resources]),
@@ -185,7 +185,7 @@ class _Held:
         return [(resource, without) for resource, without in found if without]
 
     def _admitted(self, *fields: tuple[_Field, _Wanted]) -> list[_Admitted]:
-        """For each field its values, with those held rules that admit a value of the field that the fewest list."""
+        """The values of each field, looked up among the held rules that list a value of the rarest field."""
         rarest, keys = min(fields, key=lambda field: field[0].count(field[1]))
         candidates = rarest.candidates(keys)
         self._spend(len(candidates))

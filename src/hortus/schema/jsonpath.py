@@ -19,11 +19,13 @@ from hortus.schema.jsonpathsteps import (
     COMPARISONS,
     JsonPathError,
     Step,
+    Walk,
     chain,
     constant,
     descend,
     element,
     every_member,
+    itself,
     member,
     printed,
     sliced,
@@ -32,6 +34,12 @@ from hortus.schema.jsonpathsteps import (
 )
 
 __all__ = ["JsonPath", "JsonPathError", "JsonPathTemplate", "printed"]
+
+
+MOST_VALUES = 150_000
+"""Values that the search for one value passes, about 0.1 s."""
+_MOST_VALUES_FOR_ALL = 10_000_000
+"""Values that the search for all values passes, some seconds of the user's own."""
 
 
 class JsonPath:
@@ -57,15 +65,15 @@ class JsonPath:
 
     def find(self, obj: Any) -> list[Any]:
         """Every value the path leads to. Raises JsonPathError where a list was expected and is none."""
-        values = [obj]
-        for step in self._steps:
-            values = step(values)
-        return values
+        return _run(self._steps, obj)
 
     def first(self, obj: Any) -> Any:
-        """The first value, or None when there is none or the path does not fit the object."""
+        """The first value, or None when there is none or the path does not fit the object.
+
+        The cost is linear in the object, and bounded by `MOST_VALUES`: a path may be untrusted.
+        """
         try:
-            found = self.find(obj)
+            found = Walk(MOST_VALUES, thin=True).run(self._steps, [obj])
         except JsonPathError:
             return None
         return found[0] if found else None
@@ -108,10 +116,7 @@ def _rendered(parts: tuple[_Part, ...], obj: Any) -> Iterable[str]:
 
 
 def _run(steps: tuple[Step, ...], obj: Any) -> list[Any]:
-    values = [obj]
-    for step in steps:
-        values = step(values)
-    return values
+    return Walk(_MOST_VALUES_FOR_ALL, thin=False).run(steps, [obj])
 
 
 class _Blocks:
@@ -211,7 +216,7 @@ class _Scanner:
     def _step(self, *, first: bool) -> Step | None:
         self.spaces()
         if self.take("@") or self.take("$"):
-            return lambda values: values
+            return itself
         if self.take(".."):
             return self._descent()
         if self.take("[?("):
@@ -219,7 +224,7 @@ class _Scanner:
         if self.take("["):
             return self._bracket()
         if self.take("."):
-            return self._named() or (lambda values: values)
+            return self._named() or itself
         if (quoted := self.match(_QUOTED)) is not None:
             return constant(_unquoted(quoted))
         if first and (number := self.match(_NUMBER)) is not None:
@@ -240,7 +245,7 @@ class _Scanner:
         if self._text.startswith("..", self.pos):
             raise JsonPathError("invalid multiple recursive descent")
         named = self._named()
-        return descend if named is None else lambda values: named(descend(values))
+        return descend if named is None else lambda values, walk: named(descend(values, walk), walk)
 
     def _bracket(self) -> Step:
         branches = [self._subscript()]
@@ -250,7 +255,7 @@ class _Scanner:
             raise JsonPathError(f"invalid array index at {self.rest()!r}")
         if len(branches) == 1:
             return branches[0]
-        return lambda values: [value for branch in branches for value in branch(values)]
+        return lambda values, walk: [value for branch in branches for value in branch(values, walk)]
 
     def _subscript(self) -> Step:
         self.spaces()

@@ -1,4 +1,8 @@
-"""The steps of a JSONPath: functions from a list of values to a list of values, which `jsonpath` reads from a text."""
+"""The steps of a JSONPath: functions from a list of values to a list of values, which `jsonpath` reads from a text.
+
+A step may yield a value many times: each further `..` over a deep object, or `[*,*]`, multiplies their number. A `Walk`
+bounds that.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,51 @@ from typing import Any
 
 from hortus.schema.problems import json_text, number_text
 
-Step = Callable[[list[Any]], list[Any]]
-
 
 class JsonPathError(ValueError):
     """The expression cannot be parsed, or cannot be applied to this object."""
+
+
+class Walk:
+    """One evaluation of a path. It ends with a JsonPathError when it has passed `most` values.
+
+    With `thin`, a value that several ways lead to is kept twice at most: enough for the first value of a path, and for
+    a filter, which refuses to compare more than one. The cost is then that of the object times the steps.
+    """
+
+    __slots__ = ("_left", "thin")
+
+    def __init__(self, most: int, *, thin: bool) -> None:
+        self._left = most
+        self.thin = thin
+
+    def passed(self, count: int) -> None:
+        """Counts values. Raises JsonPathError."""
+        self._left -= count
+        if self._left < 0:
+            raise JsonPathError("the path leads to too many values")
+
+    def run(self, steps: Iterable[Step], values: list[Any]) -> list[Any]:
+        for step in steps:
+            values = step(values, self)
+            self.passed(len(values))
+            if self.thin and len(values) > 2:
+                values = _thinned(values)
+        return values
+
+
+Step = Callable[[list[Any], Walk], list[Any]]
+
+
+def _thinned(values: list[Any]) -> list[Any]:
+    copies: dict[int, int] = {}
+    kept = []
+    for value in values:
+        seen = copies.get(id(value), 0)
+        if seen < 2:
+            copies[id(value)] = seen + 1
+            kept.append(value)
+    return kept
 
 
 def printed(value: Any) -> str:
@@ -24,20 +68,19 @@ def printed(value: Any) -> str:
 
 
 def chain(steps: list[Step]) -> Step:
-    def run(values: list[Any]) -> list[Any]:
-        for step in steps:
-            values = step(values)
-        return values
-
-    return steps[0] if len(steps) == 1 else run
+    return lambda values, walk: walk.run(steps, values)
 
 
 def constant(value: Any) -> Step:
-    return lambda values: [value]
+    return lambda values, walk: [value]
+
+
+def itself(values: list[Any], walk: Walk) -> list[Any]:
+    return values
 
 
 def member(name: str) -> Step:
-    return lambda values: [value[name] for value in values if isinstance(value, dict) and name in value]
+    return lambda values, walk: [value[name] for value in values if isinstance(value, dict) and name in value]
 
 
 def _members(value: Any) -> Iterable[Any]:
@@ -46,20 +89,28 @@ def _members(value: Any) -> Iterable[Any]:
     return value if isinstance(value, list) else ()
 
 
-def every_member(values: list[Any]) -> list[Any]:
+def every_member(values: list[Any], walk: Walk) -> list[Any]:
     return [member for value in values for member in _members(value)]
 
 
-def descend(values: list[Any]) -> list[Any]:
+def descend(values: list[Any], walk: Walk) -> list[Any]:
     """Each container and, before its next sibling, all containers below it."""
     found: list[Any] = []
     waiting = list(reversed(values))
+    visits: dict[int, int] = {}
     while waiting:
         value = waiting.pop()
         members = list(_members(value))
-        if members:
-            found.append(value)
-            waiting.extend(reversed(members))
+        if not members:
+            continue
+        if walk.thin:
+            seen = visits.get(id(value), 0)
+            if seen == 2:
+                continue  # it and all below it have been found twice
+            visits[id(value)] = seen + 1
+        walk.passed(len(members))
+        found.append(value)
+        waiting.extend(reversed(members))
     return found
 
 
@@ -94,7 +145,7 @@ def sliced(start: int | None, stop: int | None, stride: int | None) -> Step:
             raise JsonPathError(f"starting index {first} is greater than ending index {last}")
         return members[first:last:stride]
 
-    def parts(values: list[Any]) -> list[Any]:
+    def parts(values: list[Any], walk: Walk) -> list[Any]:
         found: list[Any] = []
         for value in values:
             if value is None:
@@ -109,12 +160,12 @@ def sliced(start: int | None, stop: int | None, stride: int | None) -> Step:
 
 
 def where(path: Step) -> Step:
-    return lambda values: [member for value in values for member in _listed(value) if path([member])]
+    return lambda values, walk: [member for value in values for member in _listed(value) if path([member], walk)]
 
 
 def where_compared(left: Step, holds: Callable[[Any, Any], bool], right: Step) -> Step:
-    def passes(member: Any) -> bool:
-        lefts, rights = left([member]), right([member])
+    def passes(member: Any, walk: Walk) -> bool:
+        lefts, rights = left([member], walk), right([member], walk)
         if len(lefts) > 1 or len(rights) > 1:
             raise JsonPathError("can only compare one element at a time")
         if not (lefts and rights):
@@ -123,7 +174,7 @@ def where_compared(left: Step, holds: Callable[[Any, Any], bool], right: Step) -
             raise JsonPathError("incompatible types for comparison")
         return holds(lefts[0], rights[0])
 
-    return lambda values: [member for value in values for member in _listed(value) if passes(member)]
+    return lambda values, walk: [member for value in values for member in _listed(value) if passes(member, walk)]
 
 
 def _comparable(left: Any, right: Any) -> bool:

@@ -110,3 +110,11 @@ def test_a_bad_patch_is_refused_with_the_text_of_kube_apiserver(patch: Object, c
     with pytest.raises(StrategicMergeError) as caught:
         patched(current, patch)
     assert (caught.value.code, caught.value.message) == (code, message)
+
+
+def test_a_patch_that_names_an_item_again_and_again_is_refused_when_the_item_is_large() -> None:
+    current = {"containers": [{"name": "a", "image": "1", **{f"field{number}": "" for number in range(2000)}}]}
+    again = [{"name": "a", "image": str(number)} for number in range(40)]
+    assert patched(current, {"containers": again})["containers"][0]["image"] == "39"
+    with pytest.raises(StrategicMergeError, match="too often"):
+        patched(current, {"containers": again * 2})

@@ -5,6 +5,8 @@ Sources: API conventions "Metadata"; KEP-2885 for unknown fields. Every function
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Hashable
 from typing import Any
 
 import orjson
@@ -24,6 +26,7 @@ from hortus.apiserver.resources.failures import (
 from hortus.apiserver.resources.kind import Kind
 from hortus.kube.errors import ApiError, BadRequest
 from hortus.kube.objects import Object, format_time, parse_time
+from hortus.schema.merge import identity
 
 _MAPS = frozenset({"labels", "annotations"})
 _TYPES: dict[str, type] = {
@@ -214,16 +217,15 @@ def without_repeated_owners(obj: Object) -> list[str]:
     owners = obj["metadata"].get("ownerReferences", ())
     if len(owners) < 2:
         return []
-    kept: list[dict[str, Any]] = []
+    kept: dict[Hashable, dict[str, Any]] = {}
     for owner in owners:
-        if owner not in kept:
-            kept.append(owner)
-    obj["metadata"]["ownerReferences"] = kept
-    uids = [str(owner.get("uid", "")) for owner in owners]
-    repeated = [uid for place, uid in enumerate(uids) if uid in uids[:place]]
+        kept.setdefault(identity(owner), owner)
+    obj["metadata"]["ownerReferences"] = list(kept.values())
+    counts = Counter(str(owner.get("uid", "")) for owner in owners)
+    repeated = [uid for uid, count in counts.items() if count > 1]
     if not repeated:
         return []
-    return [f"{_REPEATED_OWNERS}; duplicate UID(s) observed: {', '.join(dict.fromkeys(repeated))}"]
+    return [f"{_REPEATED_OWNERS}; duplicate UID(s) observed: {', '.join(repeated)}"]
 
 
 def begin(kind: Kind, obj: Object, namespace: str, now: float) -> None:
@@ -351,7 +353,8 @@ def update_problems(kind: Kind, obj: Object, old: Object) -> list[FieldProblem]:
     metadata, stored = obj["metadata"], old["metadata"]
     if "deletionTimestamp" not in stored:
         return []
-    fresh = [name for name in metadata.get("finalizers", ()) if name not in stored.get("finalizers", ())]
+    known = frozenset(stored.get("finalizers", ()))
+    fresh = [name for name in metadata.get("finalizers", ()) if name not in known]
     if not fresh:
         return []
     shown = ", ".join(f'"{name}"' for name in fresh)

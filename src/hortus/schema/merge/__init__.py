@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from hortus.facade import lazy
 
 if TYPE_CHECKING:
-    from hortus.schema.merge.comparison import compare, same
+    from hortus.schema.merge.comparison import compare, identity, same
     from hortus.schema.merge.drift import owned_matches
     from hortus.schema.merge.errors import ApplyConflict, InvalidConfig, MergeError, StrategicMergeError, TypeMismatch
     from hortus.schema.merge.extraction import fields_of
@@ -29,7 +29,7 @@ else:
     __getattr__ = lazy(
         __name__,
         {
-            "comparison": "compare same",
+            "comparison": "compare identity same",
             "drift": "owned_matches",
             "errors": "ApplyConflict InvalidConfig MergeError StrategicMergeError TypeMismatch",
             "extraction": "fields_of",
@@ -52,6 +52,7 @@ __all__ = [
     "apply",
     "compare",
     "fields_of",
+    "identity",
     "owned_matches",
     "same",
     "strategic_merge",

@@ -7,7 +7,7 @@ removed map is itself a member besides its content; list items are matched by ke
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
 import orjson
@@ -69,6 +69,16 @@ def same(left: Value, right: Value) -> bool:
         if text and text == _bytes(right):
             return True
     return _same_kinds(left, right)
+
+
+def identity(value: Value) -> Hashable:
+    """A key for a JSON value: two of them are equal when `same` holds."""
+    kind = value.__class__
+    if kind is dict:
+        return frozenset((key, identity(item)) for key, item in value.items())
+    if kind is list:
+        return tuple(map(identity, value))
+    return (bool, value) if kind is bool else value
 
 
 def _bytes(value: Value) -> bytes:

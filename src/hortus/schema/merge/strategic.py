@@ -9,10 +9,12 @@ and corner cases.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import contextmanager
 from typing import Any
 
-from hortus.schema.merge.comparison import same
+from hortus.schema.merge.comparison import identity, same
 from hortus.schema.merge.elements import go_text
 from hortus.schema.merge.errors import StrategicMergeError
 from hortus.schema.merge.types import MergeSchema, MergeType
@@ -26,6 +28,10 @@ DELETE_FROM = "$deleteFromPrimitiveList"
 ELEMENT_ORDER = "$setElementOrder"
 _PREFIXES = (DELETE_FROM, ELEMENT_ORDER)
 
+_MOST_REPEATED = 100_000
+"""Entries that one patch passes again by naming items of lists more than once, about 0.3 s of work."""
+_NO_KEY = object()
+
 _BAD_PRIMITIVE_LIST = "invalid patch format of primitive list"
 _BAD_RETAIN_KEYS = "invalid patch format of retainKeys"
 _BAD_ELEMENT_ORDER = "invalid patch format of setElementOrder list"
@@ -37,12 +43,33 @@ def strategic_merge(current: Object, patch: Object, schema: MergeSchema) -> Obje
     An untouched part is shared with `current`; nothing of `patch` is shared with the result.
     """
     try:
-        return _merge_map(current, patch, schema.root)
+        return _merge_map(current, patch, schema.root, _Repeats())
     except RecursionError as error:
         raise StrategicMergeError("the patch is nested too deeply", code=400) from error
 
 
-def _merge_map(current: Mapping[str, Value], patch: Object, kind: MergeType | None) -> Object:
+class _Repeats:
+    """The cost of merging parts that this patch has merged before: each time all their entries are passed again."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_REPEATED
+        self._depth = 0
+
+    @contextmanager
+    def at(self, repeated: bool) -> Iterator[None]:
+        self._depth += repeated
+        yield
+        self._depth -= repeated
+
+    def count(self, part: Sized) -> None:
+        if self._depth:
+            self._left -= len(part)
+            if self._left < 0:
+                raise StrategicMergeError("the patch changes the items of a list too often", code=400)
+
+
+def _merge_map(current: Mapping[str, Value], patch: Object, kind: MergeType | None, repeats: _Repeats) -> Object:
+    repeats.count(current)
     if DIRECTIVE in patch:
         return _replaced(patch)
     _check_directives(patch, kind)
@@ -53,7 +80,7 @@ def _merge_map(current: Mapping[str, Value], patch: Object, kind: MergeType | No
     done = {RETAIN_KEYS}
     for key in sorted(patch):
         if key.startswith(ELEMENT_ORDER):
-            done |= {key, _order_list(result, patch, key, kind)}
+            done |= {key, _order_list(result, patch, key, kind, repeats)}
     for key in sorted(patch):
         if key in done:
             continue
@@ -62,7 +89,7 @@ def _merge_map(current: Mapping[str, Value], patch: Object, kind: MergeType | No
         elif patch[key] is None:
             result.pop(key, None)
         else:
-            _merge_field(result, key, patch[key], kind)
+            _merge_field(result, key, patch[key], kind, repeats)
     return result
 
 
@@ -115,17 +142,18 @@ def _delete_from(result: Object, key: str, patch: Value) -> None:
     elif isinstance(current, list) and isinstance(patch, list) and (current or patch):
         if _element_form(current, patch) is dict:
             raise StrategicMergeError(_BAD_PRIMITIVE_LIST, code=400)
-        result[name] = [item for item in current if not _among(item, patch)]
+        gone = set(map(identity, patch))
+        result[name] = [item for item in current if identity(item) not in gone]
 
 
-def _merge_field(result: Object, key: str, patch: Value, kind: MergeType | None) -> None:
+def _merge_field(result: Object, key: str, patch: Value, kind: MergeType | None, repeats: _Repeats) -> None:
     current = result.get(key)
     if isinstance(current, dict) and isinstance(patch, dict):
         field = _field(kind, key)
         replaces = _strategy(field) == "replace"
-        result[key] = _bare(patch) if replaces else _merge_map(current, patch, field)
+        result[key] = _bare(patch) if replaces else _merge_map(current, patch, field, repeats)
     elif isinstance(current, list) and isinstance(patch, list):
-        result[key] = _merge_list(current, patch, _field(kind, key))
+        result[key] = _merge_list(current, patch, _field(kind, key), repeats)
     else:
         keep, value = _plain(patch)
         if keep:
@@ -175,7 +203,8 @@ def _is_directive(key: str) -> bool:
     return key in (DIRECTIVE, RETAIN_KEYS) or (key.startswith(_PREFIXES) and "/" in key)
 
 
-def _merge_list(current: list[Value], patch: list[Value], kind: MergeType | None) -> list[Value]:
+def _merge_list(current: list[Value], patch: list[Value], kind: MergeType | None, repeats: _Repeats) -> list[Value]:
+    repeats.count(current)
     if _strategy(kind) != "merge" or kind is None:
         replacement: list[Value] = _bare(patch)
         return replacement
@@ -186,44 +215,54 @@ def _merge_list(current: list[Value], patch: list[Value], kind: MergeType | None
         return _interleaved(merged, patch, current, _itself)
     if not kind.merge_key:
         raise StrategicMergeError(f"cannot merge lists without merge key for {kind.schema.get('type', 'Struct')}")
-    return _merge_maps_list(current, patch, kind)
+    return _merge_maps_list(current, patch, kind, repeats)
 
 
-def _merge_maps_list(current: list[Value], patch: list[Value], kind: MergeType) -> list[Value]:
+def _merge_maps_list(current: list[Value], patch: list[Value], kind: MergeType, repeats: _Repeats) -> list[Value]:
     key = kind.merge_key
     current, patch = _directed(current, patch, key)
     merged = list(current)
+    places = _numbered(item.get(key, _NO_KEY) for item in merged)
+    patched: set[int] = set()
     for item in patch:
-        wanted = _key_of(item, key)
-        place = _find(merged, key, wanted)
-        if place < 0:
-            merged.append(_bare(item))
+        wanted = identity(_key_of(item, key))
+        place = places.get(wanted)
+        if place is None:
+            bare = _bare(item)
+            if key in bare:
+                places[wanted] = len(merged)
+                patched.add(len(merged))
+            merged.append(bare)
         else:
-            merged[place] = _merge_map(merged[place], item, kind.items)
+            with repeats.at(place in patched):
+                merged[place] = _merge_map(merged[place], item, kind.items, repeats)
+            patched.add(place)
     return _interleaved(merged, patch, current, lambda item: _key_of(item, key))
 
 
 def _directed(current: list[Value], patch: list[Value], key: str) -> tuple[list[Value], list[Value]]:
     """The lists after those items of the patch that only hold a directive have been applied."""
     plain: list[Value] = []
+    gone: set[Hashable] = set()
     replace = False
     for item in patch:
         directive = item.get(DIRECTIVE, _itself)
         if directive is _itself:
             plain.append(item)
         elif directive == "delete":
-            wanted = _key_of(item, key)
-            current = [one for one in current if not same(one.get(key, _itself), wanted)]
+            gone.add(identity(_key_of(item, key)))
         elif directive == "replace":
             replace = True
         elif directive == "merge":
             raise StrategicMergeError("merging lists cannot yet be specified in the patch")
         else:
             raise _unknown_directive(directive, item)
+    if gone:
+        current = [one for one in current if key not in one or identity(one[key]) not in gone]
     return ([_bare(item) for item in plain], []) if replace else (current, plain)
 
 
-def _order_list(result: Object, patch: Object, key: str, kind: MergeType | None) -> str:
+def _order_list(result: Object, patch: Object, key: str, kind: MergeType | None, repeats: _Repeats) -> str:
     """Merges the list that `key` orders and puts it into that order; returns the list's name, so that it is not merged
     again."""
     name = _list_name(key, ELEMENT_ORDER, _BAD_ELEMENT_ORDER)
@@ -241,7 +280,7 @@ def _order_list(result: Object, patch: Object, key: str, kind: MergeType | None)
     elif current is None:
         merged = _plain(changes)[1]
     else:
-        merged = _merge_list(current, changes, field)
+        merged = _merge_list(current, changes, field, repeats)
     _element_form(current or [], changes or [])
     identity: Callable[[Value], Value] = (lambda item: _key_of(item, merge_key)) if merge_key else _itself
     result[name] = _interleaved(merged, order, current or [], identity)
@@ -270,36 +309,31 @@ def _check_order(changes: list[Value], order: list[Value], key: str) -> None:
 
 
 def _interleaved(
-    merged: list[Value], first: Sequence[Value], current: list[Value], identity: Callable[[Value], Value]
+    merged: list[Value], first: Sequence[Value], current: list[Value], of: Callable[[Value], Value]
 ) -> list[Value]:
     """`merged` with the items of `first` in its order, and the others at their places in the live list."""
-    wanted, live = [identity(item) for item in first], [identity(item) for item in current]
-    ranked = [(item, _index(wanted, identity(item)), _index(live, identity(item))) for item in merged]
+    wanted, live = _numbered(map(of, first)), _numbered(map(of, current))
+    ranked = [(item, wanted.get(name, -1), live.get(name, -1)) for item in merged for name in (identity(of(item)),)]
     ours = sorted((entry for entry in ranked if entry[1] >= 0), key=lambda entry: entry[1])
-    others = sorted((entry for entry in ranked if entry[1] < 0), key=lambda entry: entry[2])
+    others = deque(sorted((entry for entry in ranked if entry[1] < 0), key=lambda entry: entry[2]))
     result: list[Value] = []
     for item, _, place in ours:
         while others and 0 <= others[0][2] < place:
-            result.append(others.pop(0)[0])
+            result.append(others.popleft()[0])
         result.append(item)
     return result + [item for item, _, _ in others]
 
 
+def _numbered(values: Iterable[Value]) -> dict[Hashable, int]:
+    """The first place of each value."""
+    found: dict[Hashable, int] = {}
+    for place, value in enumerate(values):
+        found.setdefault(identity(value), place)
+    return found
+
+
 def _itself(item: Value) -> Value:
     return item
-
-
-def _index(items: list[Value], wanted: Value) -> int:
-    return next((index for index, item in enumerate(items) if same(item, wanted)), -1)
-
-
-def _find(items: list[Value], key: str, wanted: Value) -> int:
-    for index, item in enumerate(items):
-        if not isinstance(item, dict):
-            raise StrategicMergeError(f"value for key {index} is not a map")
-        if key in item and same(item[key], wanted):
-            return index
-    return -1
 
 
 def _key_of(item: Value, key: str) -> Value:
@@ -310,16 +344,11 @@ def _key_of(item: Value, key: str) -> Value:
     return item[key]
 
 
-def _among(item: Value, items: list[Value]) -> bool:
-    return any(same(item, other) for other in items)
-
-
 def _distinct(items: list[Value]) -> list[Value]:
-    result: list[Value] = []
+    found: dict[Hashable, Value] = {}
     for item in items:
-        if not _among(item, result):
-            result.append(item)
-    return result
+        found.setdefault(identity(item), item)
+    return list(found.values())
 
 
 def _element_form(*lists: list[Value]) -> type[Value]:
