@@ -15,26 +15,9 @@ _OBJECTS = some.recursive(
     lambda inner: some.lists(inner, max_size=3) | some.dictionaries(some.sampled_from("abc"), inner, max_size=3),
     max_leaves=20,
 )
+_FILTERS = ["[?(@.a)]", "[?(@..a)]", "[?(@..a==1)]", "[?(@..b..a!='x')]"]
 _STEPS = some.sampled_from(
-    [
-        "..a",
-        "..b",
-        "..",
-        "..*",
-        ".a",
-        ".b",
-        ".*",
-        "[*]",
-        "[*,*]",
-        "[0]",
-        "[-1]",
-        "[1:1]",
-        "[0:2]",
-        "[?(@.a)]",
-        "[?(@..a)]",
-        "[?(@..a==1)]",
-        "[?(@..b..a!='x')]",
-    ]
+    ["..a", "..b", "..", "..*", ".a", ".b", ".*", "[*]", "[*,*]", "[0]", "[-1]", "[1:1]", "[0:2]", *_FILTERS]
 )
 
 

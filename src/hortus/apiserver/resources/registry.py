@@ -6,13 +6,14 @@ something. A cluster's CRDs are read at its first request for a kind that is not
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from hortus.apiserver.resources.definition import ResourceDefinition, Step, Strategy
 from hortus.apiserver.resources.kind import Kind
 
+_EVERY_CLUSTER = ""
 _Key = tuple[str, str, str]
 _Table = dict[_Key, Kind]
 Loader = Callable[[str], Awaitable[None]]
@@ -29,15 +30,20 @@ class Registry:
         self._bound: dict[str, _Table] = {}
         self._custom: dict[str, _Table] = {}
         self._loader: Loader | None = None
+        self._named: dict[str, dict[tuple[str, str], list[Kind]]] = {}
+        """By cluster (`_EVERY_CLUSTER`: those of all), group and name of the kind; made at the first look-up after a
+        change."""
 
     def bind(self, cluster: str, definitions: Sequence[ResourceDefinition]) -> None:
         """Serves further kinds in one cluster."""
+        self._named.pop(cluster, None)
         self._bound.setdefault(cluster, {}).update(_table([Kind(definition) for definition in definitions]))
 
     def replace_strategy(
         self, group: str, plural: str, make: Callable[[Strategy], Strategy], *, complete: Step, end: Step
     ) -> None:
         """Gives a shared kind another strategy, made from its present one, and steps for its creation and deletion."""
+        self._named.clear()
         for key, kind in self._shared.items():
             if key[0] == group and key[2] == plural:
                 strategy = make(kind.definition.strategy)
@@ -82,11 +88,13 @@ class Registry:
     def forget(self, cluster: str) -> None:
         """Drops the kinds of a removed cluster."""
         self._custom.pop(cluster, None)
+        self._named.pop(cluster, None)
 
     def define(self, cluster: str, group: str, plural: str, kinds: Sequence[Kind]) -> None:
         """Serves these versions of one custom resource, and no other version of it; never those of a built-in one."""
         if self.is_built_in(cluster, group, plural):
             kinds = ()
+        self._named.pop(cluster, None)
         table = self._custom.setdefault(cluster, {})
         for key in [key for key in table if key[0] == group and key[2] == plural]:
             del table[key]
@@ -110,11 +118,20 @@ class Registry:
 
     def by_kind(self, cluster: str, group: str, version: str, kind: str) -> Kind | None:
         """The kind of that name; an empty version finds any."""
-        for candidate in self.kinds(cluster):
-            resource = candidate.resource
-            if resource.kind == kind and resource.group == group and version in ("", resource.version):
-                return candidate
+        for owner in (_EVERY_CLUSTER, cluster):
+            for one in self._kinds_named(owner).get((group, kind), ()):
+                if version in ("", one.resource.version):
+                    return one
         return None
+
+    def _kinds_named(self, cluster: str) -> Mapping[tuple[str, str], Sequence[Kind]]:
+        found = self._named.get(cluster)
+        if found is None:
+            found = self._named[cluster] = {}
+            own = (*self._bound.get(cluster, {}).values(), *self._custom.get(cluster, {}).values())
+            for kind in self._shared.values() if cluster == _EVERY_CLUSTER else own:
+                found.setdefault((kind.resource.group, kind.resource.kind), []).append(kind)
+        return found
 
     def by_suffix(self, cluster: str, suffix: str) -> Kind | None:
         """A kind stored in the bucket `<group or core>/<plural>`, in its storage version where that is served."""
