@@ -249,6 +249,31 @@ async def test_an_id_token_is_renewed_while_a_page_is_open_and_the_page_goes_on(
     assert len(set(realm.front.tokens)) >= 4
 
 
+async def test_an_id_token_that_ended_opens_nothing_while_its_session_goes_on_and_after_it(realm: Realm) -> None:
+    browser, program = await signed_in(realm), realm.browser()
+    first = realm.front.tokens[0]
+    bearer = {"Accept": "application/json", "Authorization": f"Bearer {first}"}
+    assert (await program.get("/clusters", **bearer)).status == 200
+    await realm.clock.advance(250)
+    assert (await browser.get("/clusters")).status == 200 and "refresh_token" in realm.provider.asked
+    await realm.clock.advance(60)
+    assert (await browser.get("/clusters")).status == 200
+    assert (await program.get("/clusters", **bearer)).status == 401
+    assert (await program.sign_in(first)).status == 401
+    await browser.post("/logout", {"csrf": (await browser.get("/clusters")).csrf})
+    assert (await program.get("/clusters", **bearer)).status == 401
+    assert (await program.sign_in(first)).status == 401
+
+
+async def test_a_session_of_a_pasted_id_token_ends_with_that_token_and_is_not_renewed(realm: Realm) -> None:
+    renewed, pasted = await signed_in(realm), realm.browser()
+    assert (await pasted.sign_in(realm.front.tokens[0])).status == 303
+    await realm.clock.advance(250)
+    await realm.clock.advance(60)
+    assert (await renewed.get("/clusters")).status == 200
+    assert (await pasted.get("/clusters")).status == 303
+
+
 async def test_a_session_whose_token_cannot_be_renewed_ends_with_it(
     realm: Realm, monkeypatch: pytest.MonkeyPatch
 ) -> None:

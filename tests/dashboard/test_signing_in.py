@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from msgspec.structs import replace
 from tests.dashboard.conftest import Browser, World, dashboard_of, make_cluster
 
 from hortus.dashboard.guarding import local_path
 from hortus.dashboard.server import COOKIE
 from hortus.dashboard.viewers import ViewerCredential
+from hortus.domains import free_port
+from hortus.kube import Access, Secret
 from hortus.kube.kubeconfig import load
 from hortus.testing import FakeClock
 
@@ -86,6 +93,31 @@ async def test_a_ticket_is_too_old_after_a_minute(world: World) -> None:
         ticket = dashboard.sessions.issue_ticket(ViewerCredential(access))
         await clock.advance(61)
         assert (await Browser(world.session, base).get(f"/enter?ticket={ticket}")).status == 401
+
+
+def _other_key(access: Access) -> Access:
+    key = ec.generate_private_key(ec.SECP256R1()).private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return replace(access, credentials=replace(access.credentials, key=Secret(key.decode())))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        _other_key,
+        lambda access: replace(access, server=f"https://127.0.0.1:{free_port()}"),
+        lambda access: replace(access, ca=b""),
+        lambda access: replace(access, tls_server_name="another.example"),
+    ],
+    ids=["key", "server", "ca", "name"],
+)
+async def test_a_credential_that_differs_in_any_part_is_verified_for_itself(world: World, changed: Any) -> None:
+    genuine = load(world.server.kubeconfig).access()
+    for access, status in ((genuine, 303), (changed(genuine), 401)):
+        ticket = world.dashboard.sessions.issue_ticket(ViewerCredential(access))
+        reply = await world.browser().get(f"/enter?ticket={ticket}")
+        assert reply.status == status, reply.text
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "", "http://127.0.0.1:1", "http://localhost.evil"])

@@ -158,11 +158,12 @@ class Dashboard:
     async def _signed_in(
         self, credential: ViewerCredential, next: str, tokens: OidcTokens | None = None
     ) -> web.Response:
-        viewer = await self._viewers.get(credential)
+        renewable = tokens is not None and tokens.refresh_token is not None
+        viewer = await self._viewers.get(credential, renewable=renewable)
         cookie, session = self.sessions.open(viewer, tokens)
         _log.info("a viewer signed in", user=viewer.username)
         answer = web.Response(status=303, headers={"Location": next})
-        ends = session.last if tokens is not None and tokens.refresh_token else session.ends
+        ends = session.last if renewable else session.ends
         left = max(0, int(ends - self._clock.now()))
         answer.set_cookie(COOKIE, cookie, max_age=left, path="/", secure=True, httponly=True, samesite="Lax")
         return answer

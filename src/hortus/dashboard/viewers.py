@@ -7,6 +7,7 @@ the API server knows it by, and forgotten some time after its last page was clos
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
@@ -57,12 +58,14 @@ class ViewerCredential(NamedTuple):
 
     @property
     def digest(self) -> bytes:
-        """Equal for the same credential. It is kept in place of the credential wherever one is compared."""
-        held = self.access.credentials
-        parts = [held.certificate, held.token.reveal().encode() if held.token is not None else b""]
-        parts += [held.username.encode(), held.token_file.encode(), repr(held.exec).encode()]
-        parts += [repr(self.garden).encode(), self.garden_namespace.encode(), repr(self.access.impersonate).encode()]
-        return hashlib.sha256(b"\0".join(hashlib.sha256(part).digest() for part in parts)).digest()
+        """Equal for credentials that are equal in every part, secrets and server too; kept where they are compared."""
+        return hashlib.sha256(msgspec.json.encode(self, enc_hook=_revealed)).digest()
+
+
+def _revealed(value: object) -> str:
+    if isinstance(value, Secret):
+        return value.reveal()
+    raise NotImplementedError(f"a {type(value).__name__} is no part of a credential")
 
 
 def token_credential(cluster: Access, token: str) -> ViewerCredential:
@@ -175,10 +178,14 @@ class Viewers:
         self._known: dict[bytes, Viewer] = {}
         self._shared = SharedReading()
 
-    async def get(self, credential: ViewerCredential) -> Viewer:
-        """The viewer of a credential that the API server accepts. Raises SignInRefused, KubeError."""
+    async def get(self, credential: ViewerCredential, *, renewable: bool = False) -> Viewer:
+        """The viewer of a credential that the API server accepts. Raises SignInRefused, KubeError.
+
+        A viewer that goes on with renewed tokens belongs to one session, and no credential finds it: the API server
+        would be asked about the renewed token, and not about the one that was presented.
+        """
         try:
-            digest = credential.digest
+            digest = secrets.token_bytes(32) if renewable else credential.digest
             if (known := self._known.get(digest)) is not None:
                 await known.identify()  # it may have been revoked since
                 return known
