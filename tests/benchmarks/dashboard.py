@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import aiohttp
 import orjson
 import uvloop
+from tests.dashboard.conftest import browsers
 
 from hortus.apiserver import Local
 from hortus.domains import all_domains, free_port
@@ -178,9 +179,8 @@ def _used(pid: int) -> tuple[float, float]:
 
 async def _measure(size: Size, kubeconfig: Path, token: str, base: str, pid: int) -> dict[str, Figures]:
     found: dict[str, Figures] = {}
-    connector = aiohttp.TCPConnector(limit=0)
     async with (
-        aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), connector=connector) as session,
+        browsers(limit=0) as session,
         Client.from_kubeconfig(kubeconfig) as admin,
     ):
         found["idle"] = {"MiB": _used(pid)[1]}
@@ -370,9 +370,8 @@ def run(size: Size) -> dict[str, Any]:
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             )  # fmt: skip
             assert dashboard.stdout is not None and dashboard.stdin is not None
-            orjson.loads(dashboard.stdout.readline())
+            base = orjson.loads(dashboard.stdout.readline())["facts"]["dashboard"]
             try:
-                base = f"http://127.0.0.1:{port}"
                 return uvloop.run(_measure(size, kubeconfig, token, base, dashboard.pid))
             finally:
                 dashboard.stdin.close()

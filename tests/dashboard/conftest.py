@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 import aiohttp
+import aiohttp.abc
 import orjson
 import pytest
 from yarl import URL
 
 from hortus.dashboard.server import COOKIE, Dashboard
-from hortus.dashboard.serving import listening, origins_of, settings_for
+from hortus.dashboard.serving import listening, origins_of, own_origin, settings_for
 from hortus.domains import all_domains, free_port
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.engine.rollouts.types import ROLLOUTS
@@ -159,9 +161,28 @@ async def _install(server: TestServer) -> None:
 async def dashboard_of(access: Access, *, clock: Clock | None = None) -> AsyncIterator[tuple[Dashboard, str]]:
     """A dashboard on loopback, and its address."""
     port = free_port()
-    dashboard = Dashboard(settings_for(access, origins_of(port, tls=False)), clock=clock)
+    own = own_origin(port)
+    dashboard = Dashboard(settings_for(access, origins_of(own)), clock=clock)
     async with listening(dashboard, host="127.0.0.1", port=port):
-        yield dashboard, f"http://127.0.0.1:{port}"
+        yield dashboard, own
+
+
+class Loopback(aiohttp.abc.AbstractResolver):
+    """Resolves names as browsers do: those under .localhost are loopback."""
+
+    async def resolve(self, host: str, port: int = 0, family: Any = socket.AF_INET) -> list[Any]:
+        assert host.endswith(".localhost"), host
+        found = {"hostname": host, "host": "127.0.0.1", "port": port}
+        return [{**found, "family": socket.AF_INET, "proto": 0, "flags": socket.AI_NUMERICHOST}]
+
+    async def close(self) -> None:
+        pass
+
+
+def browsers(limit: int = 100) -> aiohttp.ClientSession:
+    """The sockets of any number of browsers; 0 for as many as they like."""
+    connector = aiohttp.TCPConnector(limit=limit, resolver=Loopback())
+    return aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), connector=connector)
 
 
 @pytest.fixture
@@ -171,7 +192,7 @@ async def world(apiserver: TestServer) -> AsyncIterator[World]:
     async with (
         Client(access) as admin,
         dashboard_of(access) as (dashboard, base),
-        aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session,
+        browsers() as session,
     ):
         yield World(apiserver, admin, dashboard, base, session)
         for resource in (GARDENER_CLUSTERS, ROLLOUTS, ACCOUNTS, BINDINGS):

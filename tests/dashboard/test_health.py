@@ -19,7 +19,7 @@ from hortus.dashboard.health.readings import quantile, rate, reading_of
 from hortus.dashboard.health.sources import AddressSource, MetricsSource, pod_source
 from hortus.dashboard.main import app
 from hortus.dashboard.server import Dashboard
-from hortus.dashboard.serving import listening, origins_of, settings_for
+from hortus.dashboard.serving import listening, origins_of, own_origin, settings_for
 from hortus.domains import free_port
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.engine import Manager
@@ -54,9 +54,10 @@ async def watched(world: World, clock: FakeClock, *sources: MetricsSource) -> As
     """A browser of an administrator, of a dashboard with these sources."""
     port = free_port()
     access = load(world.server.kubeconfig).access()
-    dashboard = Dashboard(settings_for(access, origins_of(port, tls=False), sources), clock=clock)
+    own = own_origin(port)
+    dashboard = Dashboard(settings_for(access, origins_of(own), sources), clock=clock)
     async with listening(dashboard, host="127.0.0.1", port=port):
-        browser = Browser(world.session, f"http://127.0.0.1:{port}")
+        browser = Browser(world.session, own)
         assert (await browser.sign_in(world.server.token)).status == 303
         yield browser
 

@@ -22,7 +22,7 @@ from hortus.dashboard import streams
 from hortus.dashboard.main import app
 from hortus.dashboard.oidc import OidcProvider, OidcSettings
 from hortus.dashboard.server import COOKIE, Dashboard
-from hortus.dashboard.serving import listening, origins_of, settings_for
+from hortus.dashboard.serving import listening, origins_of, own_origin, settings_for
 from hortus.domains import free_port
 from hortus.kube import Access, Secret
 from hortus.kube.clock import Clock
@@ -55,13 +55,14 @@ async def realm_of(world: World, clock: Clock, *, issuer: str = "", scopes: tupl
     port = free_port()
     access = Access(server=f"http://127.0.0.1:{front.port}")
     oidc = OidcProvider(settings, clock)
-    dashboard = Dashboard(settings_for(access, origins_of(port, tls=False), (), oidc), clock=clock)
+    own = own_origin(port)
+    dashboard = Dashboard(settings_for(access, origins_of(own), (), oidc), clock=clock)
     async with (
         serving(provider.app(), provider.port),
         serving(front.app(), front.port),
         listening(dashboard, host="127.0.0.1", port=port),
     ):
-        yield Realm(world, provider, front, dashboard, f"http://127.0.0.1:{port}", clock)
+        yield Realm(world, provider, front, dashboard, own, clock)
     await world.admin.delete(CLUSTER_BINDINGS, "anna")
 
 

@@ -30,6 +30,8 @@ def test_a_certificate_needs_its_key_and_a_pod_its_cluster(world: World) -> None
     file = str(world.server.kubeconfig)
     half = CliRunner().invoke(app, ["serve", "--kubeconfig", file, "--tls-cert-file", file])
     assert half.exit_code == 2 and "belong together" in half.output
+    nameless = CliRunner().invoke(app, ["serve", "--kubeconfig", file, "--tls-cert-file", file, "--tls-key-file", file])
+    assert nameless.exit_code == 2 and "give --public-url, too" in nameless.output
     outside = CliRunner(env={"KUBERNETES_SERVICE_HOST": ""}).invoke(app, ["serve", "--certificate-authority", file])
     assert outside.exit_code == 2 and "this is no pod of a cluster" in outside.output
 
@@ -37,8 +39,8 @@ def test_a_certificate_needs_its_key_and_a_pod_its_cluster(world: World) -> None
 @pytest.mark.parametrize("text", ["hortus.example.org", "https://", "https://a.example/path", "ftp://a.example"])
 def test_a_public_url_is_scheme_and_host(text: str) -> None:
     with pytest.raises(ValueError, match="is no origin"):
-        origins_of(8443, tls=True, public=[text])
-    assert "https://a.example" in origins_of(8443, tls=True, public=["https://a.example/"])
+        origins_of("", [text])
+    assert origins_of("", ["https://a.example/"]) == {"https://a.example"}
 
 
 def test_of_the_configured_cluster_no_credential_is_kept(world: World) -> None:

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-import aiohttp
 import pytest
 from tests.dashboard.conftest import (
     ACCOUNTS,
@@ -16,6 +15,7 @@ from tests.dashboard.conftest import (
     PATIENCE,
     Browser,
     World,
+    browsers,
     dashboard_of,
     make_cluster,
     make_rollout,
@@ -215,8 +215,7 @@ async def test_the_watches_of_a_viewer_end_when_nobody_looks(world: World) -> No
 @asynccontextmanager
 async def many_windows(browser: Browser) -> AsyncIterator[Browser]:
     """The same browser with as many connections as it likes."""
-    connector = aiohttp.TCPConnector(limit=0)
-    async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), connector=connector) as session:
+    async with browsers(limit=0) as session:
         windows = Browser(session, browser.base)
         windows.cookie = browser.cookie
         yield windows

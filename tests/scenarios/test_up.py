@@ -170,12 +170,13 @@ def test_the_dashboard_shows_the_health_of_the_controllers(fleet: Up) -> None:
     opened = hortus("ui", "--no-browser", "--state-dir", str(fleet.state))
     assert opened.returncode == 0, opened.stderr
     entry = urlsplit(opened.stdout.strip())
-    with closing(HTTPConnection(entry.netloc, timeout=PATIENCE)) as connection:
-        connection.request("GET", f"{entry.path}?{entry.query}")
+    host = {"Host": entry.netloc}  # browsers resolve the name to loopback, systems need not
+    with closing(HTTPConnection("127.0.0.1", entry.port, timeout=PATIENCE)) as connection:
+        connection.request("GET", f"{entry.path}?{entry.query}", headers=host)
         entered = connection.getresponse()
         cookie = (entered.getheader("Set-Cookie") or "").partition(";")[0]
         assert (entered.status, entered.read()) == (303, b"")
-        connection.request("GET", "/health?output=json", headers={"Cookie": cookie})
+        connection.request("GET", "/health?output=json", headers={**host, "Cookie": cookie})
         document = orjson.loads(connection.getresponse().read())
     assert document["notes"] == []
     name, mark, *_ = document["blocks"][0]["rows"][0]

@@ -1,12 +1,15 @@
 """The guard around every request: host, origin, method, and the headers of every answer.
 
 - A name that is not ours is refused: a foreign name that resolves to this machine reads nothing (DNS rebinding).
+- The addresses of loopback are for programs with a bearer token. Browsers send the cookies of 127.0.0.1 to each server
+  there, whatever its port, so no session begins or goes on there.
 - A request that changes something names our own origin, and carries the token of its session besides.
 - Answers load scripts, styles and pictures from us alone, run no inline script, stand in no frame and stay in no cache.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -39,6 +42,12 @@ HEADERS: Final = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 _SAFE: Final = ("GET", "HEAD")
+_LOOPBACK: Final = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d+)?")
+_FOREIGN: Final = "this server is not known under this name: see --public-url\n"
+_FOR_PROGRAMS: Final = (
+    "browsers reach this dashboard by a name of its own, so that its cookie is sent to no other server: run "
+    "`hortus ui`, or open the address that the dashboard printed when it started. Programs send a bearer token\n"
+)
 
 
 class Guard:
@@ -66,13 +75,19 @@ class Guard:
         return answer
 
     def origin_of(self, request: web.Request) -> str:
-        """The origin by which a request came that was let through."""
-        return self._hosts[request.headers["Host"].lower()]
+        """The origin by which a browser came. Raises HTTPMisdirectedRequest at an address that is for programs."""
+        origin = self._hosts.get(request.headers.get("Host", "").lower())
+        if origin is None:
+            raise web.HTTPMisdirectedRequest(text=_FOR_PROGRAMS)
+        return origin
 
     def _problem(self, request: web.Request) -> web.Response | None:
         host = request.headers.get("Host", "").lower()
         if host not in self._hosts and request.path != "/healthz":
-            return web.Response(status=421, text="this server is not known under this name: see --public-url\n")
+            if not _LOOPBACK.fullmatch(host):
+                return web.Response(status=421, text=_FOREIGN)
+            if not request.headers.get("Authorization", "").startswith("Bearer "):
+                return web.Response(status=421, text=_FOR_PROGRAMS)
         if request.method in _SAFE:
             return None
         if request.method != "POST":

@@ -24,6 +24,7 @@ from hortus.dashboard.serving import (
     TicketRefused,
     listening,
     origins_of,
+    own_origin,
     settings_for,
     ticket_of,
     tickets_at,
@@ -113,9 +114,9 @@ def serve(
 ) -> None:
     """Serve the dashboard to those who can sign in to the management cluster."""
     configure_logging(LogSettings())
-    _check_listening(listen, bool(tls_cert_file), public_url)
     if (tls_cert_file is None) != (tls_key_file is None):
         raise click.UsageError("--tls-cert-file and --tls-key-file belong together: give both, or none")
+    _check_listening(listen, bool(tls_cert_file), public_url)
     try:
         access = load(kubeconfig).access(context) if kubeconfig is not None else _cluster_of_pod(certificate_authority)
         tls = tls_context(tls_cert_file, tls_key_file) if tls_cert_file and tls_key_file else None
@@ -128,16 +129,18 @@ def serve(
     async def work() -> None:
         port_known = port or free_port()
         try:
-            origins = origins_of(port_known, tls=tls is not None, public=public_url)
+            # A certificate is for other names.
+            own = own_origin(port_known, state_dir) if tls is None else ""
+            origins = origins_of(own, public_url)
         except ValueError as error:
             raise click.ClickException(f"--public-url: {error}") from None
         dashboard = Dashboard(settings_for(access, origins, metrics, oidc))
-        address = f"{'https' if tls else 'http'}://{_shown(listen)}:{port_known}"
+        address = " and ".join(filter(None, (own, *public_url)))
         async with listening(dashboard, host=listen, port=port_known, tls=tls):
             if state_dir is None:
                 await _until_stopped(lambda: _say(supervised, address), supervised=supervised)
                 return
-            async with tickets_at(state_dir / SOCKET, dashboard, address):
+            async with tickets_at(state_dir / SOCKET, dashboard, own):
                 await _until_stopped(lambda: _say(supervised, address), supervised=supervised)
 
     _run(work)
@@ -184,11 +187,12 @@ async def _serve_one(
     access: Access, credential: ViewerCredential, metrics: Sequence[MetricsSource], port: int, *, browser: bool
 ) -> None:
     port = port or free_port()
-    dashboard = Dashboard(settings_for(access, origins_of(port, tls=False), metrics))
+    own = own_origin(port)
+    dashboard = Dashboard(settings_for(access, origins_of(own), metrics))
 
     def ready() -> None:
         ticket = dashboard.sessions.issue_ticket(credential)
-        _show(f"http://127.0.0.1:{port}/enter?ticket={ticket}", browser=browser)
+        _show(f"{own}/enter?ticket={ticket}", browser=browser)
         click.echo("Ctrl-C ends it.", err=True)
 
     async with listening(dashboard, host="127.0.0.1", port=port):
@@ -236,7 +240,12 @@ def _provider(
 
 
 def _check_listening(listen: str, tls: bool, public: tuple[str, ...]) -> None:
-    """A token must not cross a network in the clear. Raises UsageError."""
+    """A token must not cross a network in the clear, and browsers come by a name. Raises UsageError."""
+    if tls and not public:
+        raise click.UsageError(
+            "--tls-cert-file: give --public-url, too: the name of the certificate, as browsers reach it, such as "
+            "https://localhost:8443"
+        )
     if listen in _LOOPBACK or tls or any(url.startswith("https://") for url in public):
         return
     raise click.UsageError(

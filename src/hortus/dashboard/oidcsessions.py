@@ -32,7 +32,7 @@ class SignIn(NamedTuple):
     """The dashboard's own part of a sign-in."""
 
     cluster: Access
-    open: Callable[[ViewerCredential, str, OidcTokens | None], Awaitable[web.Response]]
+    open: Callable[[web.Request, ViewerCredential, str, OidcTokens | None], Awaitable[web.Response]]
     """Opens a session for a credential, and leads to a page. Raises SignInRefused, KubeError."""
     refuse: Callable[[str, str, int], web.Response]
     """The sign-in form again: the page to end at, the problem, the status."""
@@ -65,7 +65,7 @@ class OidcSessions:
         try:
             tokens, next = await self.provider.finish(request.query, request.cookies.get(_COOKIE, ""))
             credential = token_credential(self._sign_in.cluster, tokens.id_token.reveal())
-            answer = await self._sign_in.open(credential, next, tokens)
+            answer = await self._sign_in.open(request, credential, next, tokens)
         except OidcRefused as refused:
             status = 502 if isinstance(refused, OidcUnreachable) else 401
             answer = self._sign_in.refuse(next, f"Not signed in: {refused}.", status)

@@ -84,7 +84,7 @@ class Dashboard:
         self.sessions = ViewerSessions(self._clock)
         self._viewers = Viewers(self._clock)
         self._streams: set[asyncio.Task[Any]] = set()
-        guard = Guard(settings.origins)
+        self._guard = guard = Guard(settings.origins)
         self._oidc: OidcSessions | None = None
         if settings.oidc is not None:
             sign_in = SignIn(settings.cluster, self._signed_in, self._login_form)
@@ -136,7 +136,7 @@ class Dashboard:
         next = local_path(str(form.get("next", "")))
         try:
             credential = token_credential(self._settings.cluster, str(form.get("token", "")))
-            return await self._signed_in(credential, next)
+            return await self._signed_in(request, credential, next)
         except SignInRefused as refused:
             return self._login_form(next, f"Not signed in: {refused}.", 401)
         except Unauthorized:
@@ -151,16 +151,17 @@ class Dashboard:
                 f"/{CLUSTERS}", "This link was used before, or is too old: run `hortus ui` again.", 401
             )
         try:
-            return await self._signed_in(credential, f"/{CLUSTERS}")
+            return await self._signed_in(request, credential, f"/{CLUSTERS}")
         except (SignInRefused, KubeError) as error:
             return self._login_form(f"/{CLUSTERS}", f"Not signed in: {error}", 401)
 
     async def _signed_in(
-        self, credential: ViewerCredential, next: str, tokens: OidcTokens | None = None
+        self, request: web.Request, credential: ViewerCredential, next: str, tokens: OidcTokens | None = None
     ) -> web.Response:
+        origin = self._guard.origin_of(request)
         renewable = tokens is not None and tokens.refresh_token is not None
         viewer = await self._viewers.get(credential, renewable=renewable)
-        cookie, session = self.sessions.open(viewer, tokens)
+        cookie, session = self.sessions.open(viewer, origin, tokens)
         _log.info("a viewer signed in", user=viewer.username)
         answer = web.Response(status=303, headers={"Location": next})
         ends = session.last if renewable else session.ends
@@ -293,7 +294,7 @@ class Dashboard:
 
     def _session(self, request: web.Request) -> ViewerSession | None:
         cookie = request.cookies.get(COOKIE, "")
-        return self.sessions.find(cookie) if cookie else None
+        return self.sessions.find(cookie, self._guard.origin_of(request)) if cookie else None
 
     @web.middleware
     async def _problems(self, request: web.Request, handler: Callable[..., Any]) -> web.StreamResponse:

@@ -7,6 +7,8 @@ ticket stands for it, and this process forgets it with the session.
 from __future__ import annotations
 
 import os
+import re
+import secrets
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -24,6 +26,8 @@ from hortus.dashboard.server import Dashboard, DashboardSettings
 from hortus.dashboard.viewers import ViewerCredential
 from hortus.kube import Access, Credentials, Secret
 
+_NAME: Final = "dashboard.name"
+"""In the state directory of `hortus up`: the name by which browsers of this machine reach the dashboard."""
 _LONGEST_PATH: Final = 100
 """Characters of a socket's path; systems differ between 104 and 108."""
 _BODY: Final = 1 << 20
@@ -132,10 +136,36 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
     return context
 
 
-def origins_of(port: int, *, tls: bool, public: Sequence[str] = ()) -> frozenset[str]:
-    """The origins of a server on loopback, and those that a flag names. Raises ValueError for one that is no origin."""
-    scheme = "https" if tls else "http"
-    found = {f"{scheme}://{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]")}
+def own_origin(port: int, state: Path | None = None) -> str:
+    """An origin for browsers of this machine that no other server has; its name is kept in a state directory.
+
+    Browsers resolve names under .localhost to loopback (RFC 6761, 6.3), and send the cookies of a name to all its
+    ports. So the name is random: no server on another port of this machine can lead a browser to itself by it.
+    """
+    name = f"hortus-{secrets.token_hex(10)}"
+    if state is not None:
+        file = state / _NAME
+        kept = file.read_text().strip() if file.exists() else ""
+        if re.fullmatch(r"hortus-[0-9a-f]{20}", kept):
+            name = kept
+        else:
+            private_file(file, name)
+    return f"http://{name}.localhost:{port}"
+
+
+def private_file(path: Path, text: str) -> None:
+    """Writes a new file that its owner alone may read. Raises OSError."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+
+
+def origins_of(own: str, public: Sequence[str] = ()) -> frozenset[str]:
+    """The origins by which browsers come: our own, if not empty, and those that a flag names.
+
+    Raises ValueError for one that is no origin.
+    """
+    found = {own} if own else set[str]()
     for text in public:
         url = URL(text)
         if url.scheme not in ("http", "https") or not url.host or url.path not in ("", "/") or url.query_string:

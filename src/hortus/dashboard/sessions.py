@@ -26,8 +26,12 @@ _MOST: Final = 10_000
 class ViewerSession:
     """One browser that signed in."""
 
-    def __init__(self, viewer: Viewer, *, ends: float, last: float, tokens: OidcTokens | None = None) -> None:
+    def __init__(
+        self, viewer: Viewer, *, origin: str, ends: float, last: float, tokens: OidcTokens | None = None
+    ) -> None:
         self.viewer = viewer
+        self.origin = origin
+        """The address by which the browser came; under another one the session is not found."""
         self.tokens = tokens
         """The tokens of the OpenID Connect provider; None for a viewer who signed in otherwise."""
         self.last = last
@@ -67,23 +71,24 @@ class ViewerSessions:
         self._known: dict[bytes, ViewerSession] = {}
         self._tickets: dict[bytes, tuple[float, ViewerCredential]] = {}
 
-    def open(self, viewer: Viewer, tokens: OidcTokens | None = None) -> tuple[str, ViewerSession]:
+    def open(self, viewer: Viewer, origin: str, tokens: OidcTokens | None = None) -> tuple[str, ViewerSession]:
         """A new session, and the value of its cookie."""
         last = self._clock.now() + LONGEST
         ends = min(last, viewer.expires if viewer.expires is not None else last)
-        cookie, session = secrets.token_urlsafe(32), ViewerSession(viewer, ends=ends, last=last, tokens=tokens)
+        session = ViewerSession(viewer, origin=origin, ends=ends, last=last, tokens=tokens)
+        cookie = secrets.token_urlsafe(32)
         if len(self._known) >= _MOST:
             self._known.pop(next(iter(self._known)))
         self._known[_digest(cookie)] = session
         return cookie, session
 
-    def find(self, cookie: str) -> ViewerSession | None:
-        """The session of a cookie; None for a forged one and for one that ended."""
+    def find(self, cookie: str, origin: str) -> ViewerSession | None:
+        """The session of a cookie; None for a forged one, for that of another address, and for one that ended."""
         key = _digest(cookie)
-        session = self._known.pop(key, None)
-        if session is None or session.ends <= self._clock.now():
+        session = self._known.get(key)
+        if session is None or session.origin != origin or session.ends <= self._clock.now():
             return None
-        self._known[key] = session  # used last
+        self._known[key] = self._known.pop(key)  # used last
         return session
 
     def end(self, cookie: str) -> None:

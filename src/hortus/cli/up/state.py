@@ -11,6 +11,7 @@ clouds.yaml           the OpenStack cloud, with the password of its user (0600)
 modules/              layers of modules that the controllers have fetched
 state.db              every object (SQLite, written by the API server process alone)
 format                the version of this layout; below it `state.db`, once that file has been made
+dashboard.name        the name by which browsers of this machine reach the dashboard (0600)
 dashboard.sock        gives the browser of `hortus ui` a ticket for the dashboard
 run.json              who runs on it, or did last: process ids and addresses
 logs/                 one file a process, JSON lines
@@ -57,7 +58,7 @@ class RunFile(msgspec.Struct):
     """RFC 3339."""
     ephemeral: bool = False
     dashboard: str = ""
-    """Base URL of the dashboard."""
+    """Base URL of the dashboard for programs; browsers are given another by `hortus ui`."""
     parts: list[str] = []
     """Names of the processes that belong to this run."""
     processes: dict[str, int] = {}
