@@ -17,7 +17,7 @@ from tests.dashboard.oidc_provider import serving
 from yarl import URL
 
 from hortus.dashboard.server import COOKIE, Dashboard
-from hortus.dashboard.serving import listening, origins_of, own_origin, settings_for
+from hortus.dashboard.serving import entrance, listening, origins_of, own_origin, settings_for
 from hortus.dashboard.viewers import ViewerCredential
 from hortus.domains import free_port
 from hortus.kube.kubeconfig import load
@@ -92,12 +92,13 @@ async def another_server() -> AsyncIterator[tuple[int, list[str]]]:
 
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium: apt-get install chromium")
-async def test_a_real_browser_sends_the_cookie_to_no_other_server_on_this_machine(world: World) -> None:
-    ticket = world.dashboard.sessions.issue_ticket(ViewerCredential(load(world.server.kubeconfig).access()))
+async def test_a_real_browser_sends_the_cookie_to_no_other_server_on_this_machine(world: World, tmp_path: Path) -> None:
+    credential = ViewerCredential(load(world.server.kubeconfig).access())
+    entry = entrance(world.dashboard, world.base, credential, tmp_path)
     async with another_server() as (port, sent), async_playwright() as playwright:
         chromium = await playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = await chromium.new_page()
-        await page.goto(f"{world.base}/enter?ticket={ticket}")
+        await page.goto(Path(entry.page).as_uri())
         await expect(page.locator(".user")).to_have_text("kubernetes-admin")
         assert [one["name"] for one in await page.context.cookies()] == [COOKIE]
         for host in ("127.0.0.1", "localhost", "another.localhost"):

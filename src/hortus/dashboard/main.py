@@ -9,6 +9,7 @@ import asyncio
 import os
 import signal
 import sys
+import tempfile
 import webbrowser
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -21,7 +22,9 @@ from hortus.dashboard.health.sources import AddressSource, MetricsSource, pod_so
 from hortus.dashboard.oidc import OidcProvider, OidcSettings
 from hortus.dashboard.server import Dashboard
 from hortus.dashboard.serving import (
+    Entrance,
     TicketRefused,
+    entrance,
     listening,
     origins_of,
     own_origin,
@@ -175,7 +178,7 @@ def open_(
     credential = ViewerCredential(access, garden, garden_namespace)
     if state_dir is not None and (state_dir / SOCKET).exists():
         try:
-            _show(asyncio.run(ticket_of(state_dir / SOCKET, credential)), browser=browser)
+            _show(asyncio.run(ticket_of(state_dir / SOCKET, credential, page=browser)))
         except TicketRefused as refused:
             raise click.ClickException(str(refused)) from None
         return
@@ -190,19 +193,20 @@ async def _serve_one(
     own = own_origin(port)
     dashboard = Dashboard(settings_for(access, origins_of(own), metrics))
 
-    def ready() -> None:
-        ticket = dashboard.sessions.issue_ticket(credential)
-        _show(f"{own}/enter?ticket={ticket}", browser=browser)
-        click.echo("Ctrl-C ends it.", err=True)
+    with tempfile.TemporaryDirectory(prefix="hortus-ui-") as folder:
 
-    async with listening(dashboard, host="127.0.0.1", port=port):
-        await _until_stopped(ready, supervised=False)
+        def ready() -> None:
+            _show(entrance(dashboard, own, credential, Path(folder) if browser else None))
+            click.echo("Ctrl-C ends it.", err=True)
+
+        async with listening(dashboard, host="127.0.0.1", port=port):
+            await _until_stopped(ready, supervised=False)
 
 
-def _show(address: str, *, browser: bool) -> None:
-    """Prints the address, which opens one session within a minute, and opens it."""
-    click.echo(address)
-    if browser and not webbrowser.open(address):
+def _show(found: Entrance) -> None:
+    """Prints the address, and opens a browser with the file that leads there."""
+    click.echo(found.address)
+    if found.page and not webbrowser.open(Path(found.page).as_uri()):
         click.echo("No browser could be started: open the address above within a minute.", err=True)
 
 

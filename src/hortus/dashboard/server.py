@@ -114,6 +114,7 @@ class Dashboard:
 
     async def close(self) -> None:
         """Ends every watch and forgets every credential."""
+        self.sessions.close()
         await self._viewers.close()
 
     # Signing in and out

@@ -1,7 +1,8 @@
 """The dashboard as a listening server, and the socket by which `hortus ui` gets a ticket for its browser.
 
 Only the owner of the socket's folder can open the socket. A credential that arrives there is that person's own; a
-ticket stands for it, and this process forgets it with the session.
+ticket stands for it, and this process forgets it with the session. Since all users of a machine can read command lines,
+a browser is started with a file that leads it to the ticket, and that its owner alone can read.
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ _NAME: Final = "dashboard.name"
 _LONGEST_PATH: Final = 100
 """Characters of a socket's path; systems differ between 104 and 108."""
 _BODY: Final = 1 << 20
+_LEADING: Final = (
+    '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>Hortus</title>'
+    '<meta http-equiv="refresh" content="0; url={address}"><a href="{address}">Open the dashboard</a>\n'
+)
 _PATIENCE: Final = 5.0
 
 
@@ -52,8 +57,18 @@ class _Held(msgspec.Struct):
     password: str = ""
 
 
+class Entrance(msgspec.Struct, frozen=True):
+    """A way into the dashboard for one browser, once and within a minute."""
+
+    address: str
+    """The address, with its ticket."""
+    page: str = ""
+    """Path of a file that leads there; empty where none was asked for. It ends with the ticket."""
+
+
 class _Ticket(msgspec.Struct):
     access: _Held
+    page: bool
     garden: _Held | None = None
     garden_namespace: str = ""
 
@@ -86,10 +101,9 @@ async def tickets_at(path: Path, dashboard: Dashboard, address: str) -> AsyncIte
         except msgspec.DecodeError:
             raise web.HTTPBadRequest(text="this is no ticket request") from None
         garden = _access(asked.garden) if asked.garden is not None else None
-        ticket = dashboard.sessions.issue_ticket(
-            ViewerCredential(_access(asked.access), garden, asked.garden_namespace)
-        )
-        return web.json_response({"address": f"{address}/enter?ticket={ticket}"})
+        credential = ViewerCredential(_access(asked.access), garden, asked.garden_namespace)
+        found = entrance(dashboard, address, credential, path.parent if asked.page else None)
+        return web.Response(body=msgspec.json.encode(found), content_type="application/json")
 
     app = web.Application(client_max_size=_BODY)
     app.router.add_post("/ticket", issue)
@@ -110,10 +124,19 @@ def _remove(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-async def ticket_of(path: Path, credential: ViewerCredential) -> str:
-    """The address with which a browser enters the dashboard of a state directory once. Raises TicketRefused."""
+def entrance(dashboard: Dashboard, origin: str, credential: ViewerCredential, folder: Path | None) -> Entrance:
+    """A ticket for a credential, with a file in a folder that its owner alone can open, if one is given."""
+    page = folder / f"enter-{secrets.token_hex(8)}.html" if folder is not None else None
+    address = f"{origin}/enter?ticket={dashboard.sessions.issue_ticket(credential, page)}"
+    if page is not None:
+        private_file(page, _LEADING.format(address=address))
+    return Entrance(address, str(page or ""))
+
+
+async def ticket_of(path: Path, credential: ViewerCredential, *, page: bool) -> Entrance:
+    """A way into the dashboard of a state directory, with a page for a browser on demand. Raises TicketRefused."""
     garden = _held(credential.garden) if credential.garden is not None else None
-    body = msgspec.json.encode(_Ticket(_held(credential.access), garden, credential.garden_namespace))
+    body = msgspec.json.encode(_Ticket(_held(credential.access), page, garden, credential.garden_namespace))
     connector = aiohttp.UnixConnector(path=str(path))
     timeout = aiohttp.ClientTimeout(total=_PATIENCE)
     try:
@@ -123,7 +146,7 @@ async def ticket_of(path: Path, credential: ViewerCredential) -> str:
         ):
             if answer.status != 200:
                 raise TicketRefused(f"the dashboard answers {answer.status} to the request for a ticket")
-            return str((await answer.json())["address"])
+            return msgspec.json.decode(await answer.read(), type=Entrance)
     except (OSError, aiohttp.ClientError, TimeoutError) as error:
         raise TicketRefused(f"the dashboard does not answer at {path}: {error}") from None
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from typing import Final
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from hortus.dashboard.oidc import OidcTokens
 from hortus.dashboard.viewers import Viewer, ViewerCredential
@@ -21,6 +22,17 @@ _TICKET: Final = 60.0
 """Seconds in which a browser must use its ticket."""
 _MOST: Final = 10_000
 """ViewerSessions; the one that was used least recently makes room."""
+
+
+class _Ticket(NamedTuple):
+    ends: float
+    credential: ViewerCredential
+    page: Path | None
+    """The file that leads a browser here, which is removed with the ticket."""
+
+    def end(self) -> None:
+        if self.page is not None:
+            self.page.unlink(missing_ok=True)
 
 
 class ViewerSession:
@@ -69,7 +81,7 @@ class ViewerSessions:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._known: dict[bytes, ViewerSession] = {}
-        self._tickets: dict[bytes, tuple[float, ViewerCredential]] = {}
+        self._tickets: dict[bytes, _Ticket] = {}
 
     def open(self, viewer: Viewer, origin: str, tokens: OidcTokens | None = None) -> tuple[str, ViewerSession]:
         """A new session, and the value of its cookie."""
@@ -100,22 +112,32 @@ class ViewerSessions:
     def is_open(self, session: ViewerSession) -> bool:
         return session.ends > self._clock.now() and any(known is session for known in self._known.values())
 
-    def issue_ticket(self, credential: ViewerCredential) -> str:
-        """A ticket that opens one session once, within a minute."""
+    def issue_ticket(self, credential: ViewerCredential, page: Path | None = None) -> str:
+        """A ticket that opens one session once, within a minute; the file `page` is removed with it."""
         ticket = secrets.token_urlsafe(32)
-        self._tickets[_digest(ticket)] = self._clock.now() + _TICKET, credential
+        self._tickets[_digest(ticket)] = _Ticket(self._clock.now() + _TICKET, credential, page)
         return ticket
 
     def redeem(self, ticket: str) -> ViewerCredential | None:
-        ends, credential = self._tickets.pop(_digest(ticket), (0.0, None))
-        return credential if ends > self._clock.now() else None
+        found = self._tickets.pop(_digest(ticket), None)
+        if found is None:
+            return None
+        found.end()
+        return found.credential if found.ends > self._clock.now() else None
 
     def sweep(self) -> set[int]:
         """Forgets what ended; returns the viewers that have a session, by `id`."""
         now = self._clock.now()
         self._known = {key: one for key, one in self._known.items() if one.ends > now}
-        self._tickets = {key: one for key, one in self._tickets.items() if one[0] > now}
+        for key in [key for key, one in self._tickets.items() if one.ends <= now]:
+            self._tickets.pop(key).end()
         return {id(session.viewer) for session in self._known.values()}
+
+    def close(self) -> None:
+        """Ends all sessions and tickets."""
+        self._known.clear()
+        while self._tickets:
+            self._tickets.popitem()[1].end()
 
 
 def _digest(cookie: str) -> bytes:
