@@ -3,6 +3,9 @@
 The ID token is the viewer's bearer token, and the API server verifies it. It comes from the token endpoint by TLS, so
 its signature is not verified here a second time (OpenID Connect Core 1.0, 3.1.3.7, point 6); issuer, audience, time and
 nonce are. No token reaches the browser.
+
+A sign-in under way is kept by its browser, sealed in a cookie, and not here: others cannot push it out. The provider
+accepts its code once (RFC 6749, 4.1.2).
 """
 
 from __future__ import annotations
@@ -13,11 +16,13 @@ import hmac
 import secrets
 import ssl
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 import aiohttp
 import msgspec
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from yarl import URL
 
 from hortus.kube import Secret
@@ -31,8 +36,9 @@ _DISCOVERED: Final = 3600.0
 """Seconds for which the provider's configuration is kept."""
 _LOGIN: Final = 600.0
 """Seconds in which a person signs in at the provider."""
-_MOST: Final = 1000
-"""Sign-ins under way; the oldest makes room."""
+_SEALED: Final = b"a sign-in of the dashboard"
+_SALT: Final = 12
+"""Bytes; each cookie has its own (NIST SP 800-38D, 8.2)."""
 _SKEW: Final = 60.0
 """Seconds by which clocks may differ."""
 _LONGEST: Final = 2000
@@ -92,11 +98,10 @@ class OidcTokens(NamedTuple):
     refresh_token: Secret | None
 
 
-class _Login(NamedTuple):
+class _Login(msgspec.Struct, frozen=True):
     """A sign-in under way."""
 
-    browser: bytes
-    """Digest of the cookie of the browser that began it."""
+    state: str
     ends: float
     nonce: str
     verifier: str
@@ -109,6 +114,7 @@ class Begun(NamedTuple):
 
     address: str
     cookie: str
+    """The sign-in itself, which this process alone can read."""
 
 
 class _Answer(msgspec.Struct):
@@ -118,7 +124,7 @@ class _Answer(msgspec.Struct):
 
 
 class OidcProvider:
-    """One provider. Sign-ins under way are kept in memory, each for one use."""
+    """One provider."""
 
     def __init__(self, settings: OidcSettings, clock: Clock) -> None:
         """Raises ValueError for an issuer that cannot be used."""
@@ -127,7 +133,7 @@ class OidcProvider:
             raise ValueError(f"{settings.issuer} is no issuer: give the https URL that its tokens name")
         self.settings = settings
         self._clock = clock
-        self._logins: dict[str, _Login] = {}
+        self._seal = AESGCM(AESGCM.generate_key(256))
         self._known: tuple[float, Endpoints] | None = None
         # The system's authorities are read with the first call, and by few dashboards.
         self._tls: ssl.SSLContext | None = None
@@ -143,12 +149,8 @@ class OidcProvider:
         methods = found.code_challenge_methods_supported
         if methods is not None and "S256" not in methods:
             raise OidcRefused("the provider does not offer PKCE with S256")
-        state, nonce, cookie, verifier = (secrets.token_urlsafe(32) for _ in range(4))
-        now = self._clock.now()
-        self._logins = {key: one for key, one in self._logins.items() if one.ends > now}
-        if len(self._logins) >= _MOST:
-            del self._logins[next_key(self._logins)]
-        self._logins[state] = _Login(_digest(cookie), now + _LOGIN, nonce, verifier, redirect, next)
+        state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+        login = _Login(state, self._clock.now() + _LOGIN, nonce, verifier, redirect, next)
         query = {
             "response_type": "code",
             "client_id": self.settings.client_id,
@@ -159,16 +161,15 @@ class OidcProvider:
             "code_challenge": _unpadded(hashlib.sha256(verifier.encode()).digest()),
             "code_challenge_method": "S256",
         }
-        return Begun(str(URL(found.authorization_endpoint).update_query(query)), cookie)
+        return Begun(str(URL(found.authorization_endpoint).update_query(query)), self._sealed(login))
 
     async def finish(self, query: Mapping[str, str], cookie: str) -> tuple[OidcTokens, str]:
         """The tokens of a sign-in that came back, and the page where it ends. Raises OidcRefused."""
-        state = query.get("state", "")[:_LONGEST]
-        login = self._logins.pop(state, None)
+        login = self._opened(cookie)
         if login is None or login.ends <= self._clock.now():
-            raise OidcRefused("this sign-in is not known: it was used before, or took longer than ten minutes")
-        if not hmac.compare_digest(login.browser, _digest(cookie)):
-            raise OidcRefused("this sign-in was begun by another browser")
+            raise OidcRefused("this sign-in is not known: another browser began it, or it took longer than ten minutes")
+        if not hmac.compare_digest(login.state.encode(), query.get("state", "")[:_LONGEST].encode(errors="replace")):
+            raise OidcRefused("this is not the sign-in that this browser began last: sign in again")
         found = await self._endpoints()
         issuer = query.get("iss", "")
         if (issuer or found.authorization_response_iss_parameter_supported) and issuer != found.issuer:
@@ -215,6 +216,18 @@ class OidcProvider:
             return ""
         query = {"client_id": self.settings.client_id, "post_logout_redirect_uri": home}
         return str(URL(found.end_session_endpoint).update_query(query))
+
+    def _sealed(self, login: _Login) -> str:
+        salt = secrets.token_bytes(_SALT)
+        return _unpadded(salt + self._seal.encrypt(salt, msgspec.json.encode(login), _SEALED))
+
+    def _opened(self, cookie: str) -> _Login | None:
+        """The sign-in of a cookie; None for a cookie that this process did not seal."""
+        try:
+            sealed = base64.urlsafe_b64decode(cookie + "=" * (-len(cookie) % 4))
+            return msgspec.json.decode(self._seal.decrypt(sealed[:_SALT], sealed[_SALT:], _SEALED), type=_Login)
+        except (ValueError, InvalidTag):  # no base64, too short, or not ours
+            return None
 
     async def _endpoints(self) -> Endpoints:
         now = self._clock.monotonic()
@@ -294,11 +307,6 @@ class OidcProvider:
             raise OidcUnreachable(f"the provider does not answer: {error or type(error).__name__}") from None
 
 
-def next_key(logins: Mapping[str, Any]) -> str:
-    """The oldest one."""
-    return next(iter(logins))
-
-
 def _is_safe(url: URL) -> bool:
     """Reports whether tokens may go there: by https, or on this machine."""
     return bool(url.host) and (
@@ -308,7 +316,3 @@ def _is_safe(url: URL) -> bool:
 
 def _unpadded(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
-
-
-def _digest(cookie: str) -> bytes:
-    return hashlib.sha256(cookie.encode(errors="replace")).digest()

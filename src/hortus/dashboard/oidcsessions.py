@@ -19,7 +19,7 @@ from hortus.kube.errors import Unauthorized
 
 START, BACK = "/login/oidc", "/login/callback"
 _COOKIE: Final = "__Host-hortus-login"
-"""Binds a sign-in to the browser that began it."""
+"""The sign-in that a browser began last, sealed."""
 _MINUTES: Final = 600
 _AHEAD: Final = 60.0
 """Seconds before the end of an ID token at which a new one is asked for."""

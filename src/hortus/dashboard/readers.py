@@ -20,9 +20,10 @@ from hortus.engine.fleetreading import KeptValues, ReadGarden
 from hortus.engine.pages import AccessNeed
 from hortus.kube import Client
 from hortus.kube.clock import Clock
-from hortus.kube.errors import NotFound, Unauthorized
-from hortus.kube.objects import ObjectKey
+from hortus.kube.errors import Forbidden, NotFound, Unauthorized
+from hortus.kube.objects import ObjectKey, Resource
 
+_NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 VERBS: Final = ("list", "watch")
 """The verbs that a kind needs to be shown."""
 
@@ -61,7 +62,12 @@ class FleetWatch:
         self._marks: dict[FleetKind, int] = {}
         """The marks of the objects of each cache, except those that have to be made again."""
         self._beginning = asyncio.Lock()
+        self._closed = False
         self._listeners: dict[object, Callable[[], None]] = {}
+
+    @property
+    def has_listeners(self) -> bool:
+        return bool(self._listeners)
 
     async def want(self, kinds: Iterable[FleetKind], *, patience: float) -> None:
         """Begins to watch kinds that are not watched yet, and hides those that the viewer may no longer see.
@@ -71,7 +77,8 @@ class FleetWatch:
         wanted = [kind for kind in dict.fromkeys(kinds) if not self._is_out_of_reach(kind)]
         if not all(map(self._is_settled, wanted)):
             async with self._beginning:  # of all pages that find the same, the first asks
-                await asyncio.gather(*(self._begin(kind) for kind in wanted if not self._is_settled(kind)))
+                missing = bool(self.namespace) and await self._is_missing()
+                await asyncio.gather(*(self._begin(kind, missing) for kind in wanted if not self._is_settled(kind)))
         waiting = [cache for kind, cache in self._caches.items() if not cache.has_synced and not self._problem_of(kind)]
         if waiting:
             synced = [asyncio.ensure_future(cache.synced()) for cache in waiting]
@@ -114,22 +121,36 @@ class FleetWatch:
         return any(isinstance(self._problem_of(kind), Unauthorized) for kind in self._caches)
 
     async def close(self) -> None:
-        """Ends every watch."""
+        """Ends every watch, for good."""
+        self._closed = True
         running, self._running = list(self._running.values()), {}
         self._caches.clear()
         self._marks.clear()
         for caches in running:
             await caches.stop()
 
-    async def _begin(self, kind: FleetKind) -> None:
+    async def _is_missing(self) -> bool:
+        """Reports whether there is no such namespace; one that the viewer may not read is taken to exist."""
+        try:
+            await self._client.get(_NAMESPACES, self.namespace)
+        except NotFound:
+            return True
+        except Forbidden:
+            pass  # the permissions for what is in it decide
+        return False
+
+    async def _begin(self, kind: FleetKind, missing: bool) -> None:
         # Objects of the garden are judged by the garden; its answer is the problem of the cache.
         if not kind.garden and not await self._reviews.all_allowed(self._needs(kind)):
             place = f"in namespace {self.namespace}" if self.namespace else "in all namespaces"
             group = f".{kind.resource.group}" if kind.resource.group else ""
             self._refused[kind] = f"you may not list and watch {kind.resource.plural}{group} {place}"
             return
+        if missing and kind.resource.namespaced and not kind.garden:
+            self._refused[kind] = f"there is no namespace {self.namespace}"
+            return
         self._refused.pop(kind, None)
-        if kind in self._caches:
+        if kind in self._caches or self._closed:
             return
         client = self._garden.client if kind.garden else self._client
         assert client is not None, "kinds of a garden that is not known are left out"

@@ -25,6 +25,8 @@ _FRESH: Final = 30.0
 """Seconds for which an answer is used again; a binding that was made now counts after them."""
 _AWAY: Final = 5.0
 """Seconds for which the last answer is used again when the API server does not answer."""
+_KEPT: Final = 1000
+"""Answers that are kept before those that are used no more are forgotten."""
 _NEVER: Final = (float("-inf"), False)
 
 
@@ -77,6 +79,8 @@ class Reviews:
             # The last answer stands while the API server is away.
             self._known[key] = self._clock.monotonic() + _AWAY, known[1]
             return known[1]
+        if len(self._known) >= _KEPT:
+            self._known = {key: one for key, one in self._known.items() if now < one[0]}
         allowed = (answer.get("status") or {}).get("allowed") is True
         self._known[key] = now + _FRESH, allowed
         return allowed

@@ -26,13 +26,14 @@ from hortus.dashboard.oidcsessions import OidcSessions, SignIn
 from hortus.dashboard.plans import LARGEST, PlansPage
 from hortus.dashboard.sessions import ViewerSession, ViewerSessions
 from hortus.dashboard.streams import PageStream
-from hortus.dashboard.viewers import SignInRefused, Viewer, ViewerCredential, Viewers, token_credential
+from hortus.dashboard.viewers import SignInRefused, TooManyAtOnce, Viewer, ViewerCredential, Viewers, token_credential
 from hortus.domains import all_domains
 from hortus.engine.pages import ActionRefused, FleetPage, ItemKey
 from hortus.engine.planfile import PlanFileError
 from hortus.kube import Access
 from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.errors import ApiError, Forbidden, KubeError, Unauthorized
+from hortus.kube.naming import dns_label
 
 COOKIE: Final = "__Host-hortus"
 """The prefix makes browsers refuse it without Secure, or for other paths and hosts."""
@@ -82,7 +83,7 @@ class Dashboard:
         self._catalogue = Catalogue(all_domains(), [self._health, self._plans])
         self._composer = Composer(self._catalogue, self._clock)
         self.sessions = ViewerSessions(self._clock)
-        self._viewers = Viewers(self._clock)
+        self._viewers = Viewers(self._clock, self.sessions.signed_in)
         self._streams: set[asyncio.Task[Any]] = set()
         self._guard = guard = Guard(settings.origins)
         self._oidc: OidcSessions | None = None
@@ -282,14 +283,16 @@ class Dashboard:
         page = self._catalogue.pages.get(parts.get("page", ""))
         if page is None:
             raise web.HTTPNotFound(text="there is no such page")
-        key = None
+        place, key = str(query.get("namespace", "")).strip(), None
+        if place and dns_label(place):
+            raise web.HTTPBadRequest(text=f"namespace={place[:63]} is no name of a namespace")
         if "name" in parts:
             namespace = parts["namespace"]
             key = ItemKey(parts["kind"].lower(), "" if namespace == "-" else namespace, parts["name"])
         elif len(parts) > 1:
             raise web.HTTPNotFound(text="there is no such page")
         try:
-            return _Asked(page, key, str(query.get("namespace", ""))[:63].strip(), filters_of(query))
+            return _Asked(page, key, place, filters_of(query))
         except BadQuery as error:
             raise web.HTTPBadRequest(text=str(error)) from None
 
@@ -311,6 +314,8 @@ class Dashboard:
             return _problem(request, 401, "the API server no longer accepts this credential: sign in again")
         except SignInRefused as error:
             return _problem(request, 401, str(error))
+        except TooManyAtOnce as error:
+            return _problem(request, 429, str(error))
         except ApiError as error:
             return _problem(request, 403 if isinstance(error, Forbidden) else 502, str(error))
         except KubeError as error:
@@ -327,7 +332,8 @@ class Dashboard:
                 await self._clock.sleep(_SWEEP)
                 if self._oidc is not None:
                     await self._oidc.renew(self.sessions.all())
-                await self._viewers.sweep(self.sessions.sweep())
+                self.sessions.sweep()
+                await self._viewers.sweep()
                 await self._health.sample()
 
         task = asyncio.create_task(sweep(), name="sweep sessions")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections import Counter
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -21,7 +22,9 @@ LONGEST: Final = 12 * 3600.0
 _TICKET: Final = 60.0
 """Seconds in which a browser must use its ticket."""
 _MOST: Final = 10_000
-"""ViewerSessions; the one that was used least recently makes room."""
+"""Sessions in all; where a further one is opened, one of the user with most of them makes room."""
+_MOST_OF_USER: Final = 32
+"""Sessions of one user; the one that was used least recently makes room."""
 
 
 class _Ticket(NamedTuple):
@@ -89,10 +92,19 @@ class ViewerSessions:
         ends = min(last, viewer.expires if viewer.expires is not None else last)
         session = ViewerSession(viewer, origin=origin, ends=ends, last=last, tokens=tokens)
         cookie = secrets.token_urlsafe(32)
-        if len(self._known) >= _MOST:
-            self._known.pop(next(iter(self._known)))
+        self._make_room(viewer.username)
         self._known[_digest(cookie)] = session
         return cookie, session
+
+    def _make_room(self, user: str) -> None:
+        """Ends a session where `user` has too many, or all together."""
+        counts = Counter(one.viewer.username for one in self._known.values())
+        if counts[user] < _MOST_OF_USER:
+            if len(self._known) < _MOST:
+                return
+            user = counts.most_common(1)[0][0]
+        # They stand in the order in which they were used last.
+        del self._known[next(key for key, one in self._known.items() if one.viewer.username == user)]
 
     def find(self, cookie: str, origin: str) -> ViewerSession | None:
         """The session of a cookie; None for a forged one, for that of another address, and for one that ended."""
@@ -125,13 +137,16 @@ class ViewerSessions:
         found.end()
         return found.credential if found.ends > self._clock.now() else None
 
-    def sweep(self) -> set[int]:
-        """Forgets what ended; returns the viewers that have a session, by `id`."""
+    def signed_in(self) -> set[int]:
+        """The viewers that have a session, by `id`."""
+        return {id(session.viewer) for session in self._known.values()}
+
+    def sweep(self) -> None:
+        """Forgets what ended."""
         now = self._clock.now()
         self._known = {key: one for key, one in self._known.items() if one.ends > now}
         for key in [key for key, one in self._tickets.items() if one.ends <= now]:
             self._tickets.pop(key).end()
-        return {id(session.viewer) for session in self._known.values()}
 
     def close(self) -> None:
         """Ends all sessions and tickets."""

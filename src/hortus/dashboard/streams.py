@@ -54,14 +54,16 @@ class PageStream:
         self._changed = asyncio.Event()
 
     async def run(self, request: web.Request, have: Iterable[str]) -> web.StreamResponse:
-        """Sends until the page is closed, or the session ends. `have` are the digests that the browser shows."""
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
-        protect(response)
-        await response.prepare(request)
+        """Sends until the page is closed, or the session ends. `have` are the digests that the browser shows.
+
+        Raises TooManyAtOnce.
+        """
         viewer = self._session.viewer
-        watch = viewer.watch(self._namespace)
-        stop = watch.subscribe(self._changed.set)
+        stop = viewer.watch(self._namespace).subscribe(self._changed.set)
         try:
+            response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
+            protect(response)
+            await response.prepare(request)
             with viewer.page():
                 await self._send_all(response, set(have))
         except ConnectionError:

@@ -6,9 +6,10 @@ the API server knows it by, and forgotten some time after its last page was clos
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
@@ -31,6 +32,10 @@ _ASKED_AGAIN: Final = 60.0
 """Seconds until the API server is asked again whether it accepts a credential."""
 _AWAY: Final = 5.0
 """Seconds until it is asked again when it did not answer."""
+MOST_NAMESPACES: Final = 8
+"""Namespaces that a viewer watches at once; the one that was shown least recently makes room."""
+_MOST_OF_USER: Final = 16
+"""Viewers of one user without a session, each with another token; the one that was used least recently makes room."""
 _LONGEST_TOKEN: Final = 32 * 1024
 # Two calls at once: each connection of each viewer is a handshake, and holds the buffers of one.
 _SETTINGS: Final = ConnectionSettings(connections=2, timeout=10.0, connect_timeout=5.0, user_agent="hortus-dashboard")
@@ -38,6 +43,10 @@ _SETTINGS: Final = ConnectionSettings(connections=2, timeout=10.0, connect_timeo
 
 class SignInRefused(Exception):
     """A credential cannot be used; the message says why, without the credential."""
+
+
+class TooManyAtOnce(Exception):
+    """A viewer already uses as much as one may; the message names what, and the fix."""
 
 
 class ViewerCredential(NamedTuple):
@@ -97,6 +106,8 @@ class Viewer:
             garden = Client(credential.garden, settings=_SETTINGS, clock=clock)
             self._garden = ReadGarden(garden, credential.garden_namespace)
         self._watches: dict[str, FleetWatch] = {}
+        """By namespace, in the order in which they were used last."""
+        self._ending: set[asyncio.Task[None]] = set()
         self._open = 0
         self._refused = False
         self.used = self._identified = clock.monotonic()
@@ -130,14 +141,25 @@ class Viewer:
         self.expires = claims_of(token).exp
 
     def watch(self, namespace: str) -> FleetWatch:
-        """The objects in a namespace, or in all."""
+        """The objects in a namespace, or in all. Raises TooManyAtOnce."""
         self.used = self._clock.monotonic()
-        found = self._watches.get(namespace)
+        found = self._watches.pop(namespace, None)
         if found is None:
-            found = self._watches[namespace] = FleetWatch(
+            self._make_room()
+            found = FleetWatch(
                 self.client, self.reviews, namespace, garden=self._garden, shared=self._shared, clock=self._clock
             )
+        self._watches[namespace] = found  # used last
         return found
+
+    def _make_room(self) -> None:
+        if len(self._watches) < MOST_NAMESPACES:
+            return
+        unseen = next((name for name, one in self._watches.items() if not one.has_listeners), None)
+        if unseen is None:
+            raise TooManyAtOnce(f"you have pages of {MOST_NAMESPACES} namespaces open: close a page to see another one")
+        self._ending.add(task := asyncio.create_task(self._watches.pop(unseen).close()))
+        task.add_done_callback(self._ending.discard)
 
     @contextmanager
     def page(self) -> Iterator[None]:
@@ -150,8 +172,12 @@ class Viewer:
             self.used = self._clock.monotonic()
 
     @property
+    def has_pages(self) -> bool:
+        return self._open > 0
+
+    @property
     def idle(self) -> bool:
-        return self._open == 0 and self._clock.monotonic() - self.used >= IDLE
+        return not self.has_pages and self._clock.monotonic() - self.used >= IDLE
 
     @property
     def watching(self) -> bool:
@@ -160,8 +186,7 @@ class Viewer:
     async def rest(self) -> None:
         """Ends the watches; the next page begins them again."""
         watches, self._watches = list(self._watches.values()), {}
-        for watch in watches:
-            await watch.close()
+        await asyncio.gather(*self._ending, *(watch.close() for watch in watches))
 
     async def close(self) -> None:
         await self.rest()
@@ -173,13 +198,15 @@ class Viewer:
 class Viewers:
     """All viewers by their credentials."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, signed_in: Callable[[], set[int]]) -> None:
+        """`signed_in` returns the viewers that have a session, by `id`."""
         self._clock = clock
+        self._signed_in = signed_in
         self._known: dict[bytes, Viewer] = {}
         self._shared = SharedReading()
 
     async def get(self, credential: ViewerCredential, *, renewable: bool = False) -> Viewer:
-        """The viewer of a credential that the API server accepts. Raises SignInRefused, KubeError.
+        """The viewer of a credential that the API server accepts. Raises SignInRefused, TooManyAtOnce, KubeError.
 
         A viewer that goes on with renewed tokens belongs to one session, and no credential finds it: the API server
         would be asked about the renewed token, and not about the one that was presented.
@@ -194,6 +221,7 @@ class Viewers:
             raise SignInRefused(f"the credential cannot be read: {error}") from None
         try:
             await viewer.identify()
+            await self._make_room(viewer.username)
         except BaseException:
             await viewer.close()
             raise
@@ -203,8 +231,22 @@ class Viewers:
         self._known[digest] = viewer
         return viewer
 
-    async def sweep(self, signed_in: set[int]) -> None:
-        """Ends the watches of idle viewers, and forgets those without a session (by `id`)."""
+    async def _make_room(self, user: str) -> None:
+        """Ends viewers of `user` that have no session, where there are too many. Raises TooManyAtOnce."""
+        own = [(key, one) for key, one in self._known.items() if one.username == user]
+        if len(own) < _MOST_OF_USER:
+            return
+        signed_in = self._signed_in()
+        loose = sorted((one.used, key) for key, one in own if id(one) not in signed_in)
+        free = [key for _, key in loose if not self._known[key].has_pages]
+        for key in free[: max(0, len(loose) + 1 - _MOST_OF_USER)]:
+            await self._known.pop(key).close()
+        if len(loose) - len(free) >= _MOST_OF_USER:
+            raise TooManyAtOnce(f"{_MOST_OF_USER} tokens of {user} are in use at once: use one for many requests")
+
+    async def sweep(self) -> None:
+        """Ends the watches of idle viewers, and forgets those without a session."""
+        signed_in = self._signed_in()
         for digest, viewer in list(self._known.items()):
             if viewer.idle and id(viewer) not in signed_in:
                 del self._known[digest]
