@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import re
 import socket
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -38,6 +39,7 @@ BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBind
 HOME = "kcp-system"
 FLEET = "fleet"
 _CSRF = re.compile(r'name="csrf" value="([^"]+)"')
+_HIDDEN = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]*)">')
 PATIENCE = 20.0
 """Seconds after which an event that does not come fails a test."""
 
@@ -56,6 +58,12 @@ class Reply(NamedTuple):
         found = _CSRF.search(self.text)
         assert found is not None, self.text
         return found[1]
+
+    def form(self, action: str) -> dict[str, str]:
+        """The fields of the button for an action, as a browser sends them."""
+        found = re.search(rf'<form[^>]* action="[^"]*/{action}(\?[^"]*)?"[^>]*>(.*?)</form>', self.text, re.DOTALL)
+        assert found is not None, self.text
+        return {html.unescape(name): html.unescape(value) for name, value in _HIDDEN.findall(found[2])}
 
 
 class Browser:

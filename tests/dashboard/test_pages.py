@@ -104,7 +104,7 @@ async def test_a_next_step_that_is_a_command_leads_to_the_page_with_its_button(w
     await make_rollout(world.admin, "spring")
     browser = await world.signed_in()
     path = f"/rollouts/rollout/{FLEET}/spring"
-    command = "or <code>hortus rollout approve spring</code>"
+    command = "or <code>hortus rollout approve --stage one spring</code>"
     assert f'<a href="{path}">open spring</a>, {command}' in (await browser.get("/rollouts")).text
     assert f"the buttons here, {command}" in (await browser.get(path)).text
 

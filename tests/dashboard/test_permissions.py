@@ -107,8 +107,9 @@ async def test_buttons_are_those_that_the_viewer_may_press_and_others_are_refuse
     document = await browser.document(f"{path}?namespace={FLEET}")
     assert set(document["actions"]) == offered
     page = await browser.get(f"{path}?namespace={FLEET}")
-    csrf = page.csrf
-    reply = await browser.post(f"{path}/pause?namespace={FLEET}", {"csrf": csrf}, Accept="application/json")
+    uid = (await world.admin.get(ROLLOUTS, "spring", FLEET))["metadata"]["uid"]
+    form = page.form("pause") if "pause" in offered else {"csrf": page.csrf, "shown.uid": uid}
+    reply = await browser.post(f"{path}/pause?namespace={FLEET}", form, Accept="application/json")
     assert reply.status == (200 if "pause" in offered else 403), reply.text
     found = await world.admin.get(ROLLOUTS, "spring", FLEET)
     assert found["spec"].get("state", "Run") == ("Pause" if "pause" in offered else "Run")
@@ -123,7 +124,7 @@ async def test_an_order_needs_the_token_of_the_session_and_reports_its_outcome_o
     assert (await world.admin.get(ROLLOUTS, "spring", FLEET))["spec"].get("state", "Run") == "Run"
     other = await (await world.signed_in()).get(path)
     assert (await browser.post(f"{path}/abort", {"csrf": other.csrf})).status == 403
-    reply = await browser.post(f"{path}/approve", {"csrf": (await browser.get(path)).csrf})
+    reply = await browser.post(f"{path}/approve", (await browser.get(path)).form("approve"))
     assert reply.status == 303 and reply.headers["Location"].startswith(path)
     after = await browser.get(reply.headers["Location"].removeprefix(world.base))
     assert "stage one of rollout spring approved" in after.text
@@ -136,8 +137,9 @@ async def test_an_order_that_does_not_fit_is_refused_with_the_state_and_the_orde
     await make_rollout(world.admin, "spring")
     browser = await world.signed_in()
     path = f"/rollouts/rollout/{FLEET}/spring"
-    csrf = (await browser.get(path)).csrf
-    refused = await browser.post(f"{path}/resume", {"csrf": csrf}, Accept="application/json")
+    page = await browser.get(path)
+    csrf = page.csrf
+    refused = await browser.post(f"{path}/resume", page.form("approve"), Accept="application/json")
     assert (refused.status, refused.json["message"]) == (
         409,
         "Not done: Rollout spring is neither paused nor halted: it is Progressing",

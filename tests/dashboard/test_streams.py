@@ -74,7 +74,7 @@ async def test_an_object_that_is_deleted_under_the_cursor_is_said_to_be_gone(wor
         parts = await event_with(events, "it was deleted")
         assert list(parts) == ["part-head"]
     assert (await browser.get(path)).status == 404
-    late = await browser.post(f"{path}/abort", {"csrf": page.csrf}, Accept="application/json")
+    late = await browser.post(f"{path}/abort", page.form("abort"), Accept="application/json")
     assert late.status == 502 and "not found" in late.json["message"]
 
 
@@ -187,9 +187,9 @@ async def test_without_an_api_server_a_sign_in_and_an_order_report_it(world: Wor
     await make_rollout(world.admin, "spring")
     async with gated(world) as (gate, browser, _):
         path = f"/rollouts/rollout/{FLEET}/spring"
-        csrf = (await browser.get(path)).csrf
+        form = (await browser.get(path)).form("abort")
         await gate.shut()
-        late = await browser.post(f"{path}/abort", {"csrf": csrf}, Accept="application/json")
+        late = await browser.post(f"{path}/abort", form, Accept="application/json")
         assert late.status == 502 and late.json["message"].startswith("Not done:")
         other = await Browser(world.session, browser.base).sign_in(world.server.token)
         assert other.status == 502 and world.server.token not in other.text

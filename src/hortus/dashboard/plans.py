@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -106,7 +106,7 @@ class PlansPage(ReadPage):
         ]
         return Reading([Grid("Open plans", ("File", "Plan", "Made"), rows, "No plan is open.")])
 
-    async def act(self, client: Client, key: ItemKey, action: str) -> str:
+    async def act(self, client: Client, key: ItemKey, action: str, shown: Mapping[str, str]) -> str:
         known = self._open.get(client, {})
         found = known.get(key.name)
         if found is None or action != _COMPARE:

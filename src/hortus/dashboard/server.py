@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
@@ -43,6 +43,8 @@ _SWEEP: Final = 15.0
 _TYPES: Final = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 _TITLES: Final = {400: "Not understood", 401: "Signed out", 403: "Not allowed", 404: "Not found"}
 _SAID: Final = "said"
+_SHOWN: Final = "shown."
+"""Begins the names of the fields of a button by which an action knows what was shown."""
 _FORGED: Final = "the form does not carry the token of this session: load the page again"
 _LEFT: Final = "left"
 """In the address of the sign-in page after a sign-out."""
@@ -247,12 +249,13 @@ class Dashboard:
         session = self._session(request)
         if session is None:
             raise web.HTTPSeeOther("/login?next=" + _quoted(request.path.rpartition("/")[0]))
-        await _confirm(request, session)
+        form = await _confirm(request, session)
+        shown = {name.removeprefix(_SHOWN): str(value) for name, value in form.items() if name.startswith(_SHOWN)}
         asked = self._asked(request.match_info, request.query)
         assert asked.key is not None, "the route has one"
         action = request.match_info["action"]
         try:
-            said, status = await asked.page.act(session.viewer.client, asked.key, action), 200
+            said, status = await asked.page.act(session.viewer.client, asked.key, action, shown), 200
         except ActionRefused as refused:
             said, status = f"Not done: {refused}", 409
         except Forbidden as error:
@@ -362,10 +365,12 @@ async def _static(request: web.Request) -> web.StreamResponse:
     return web.Response(body=path.read_bytes(), content_type=kind, charset="utf-8", headers=headers)
 
 
-async def _confirm(request: web.Request, session: ViewerSession) -> None:
+async def _confirm(request: web.Request, session: ViewerSession) -> Mapping[str, object]:
+    """The fields of a form of this session. Raises HTTPForbidden."""
     form = await request.post()
     if not session.confirms(str(form.get("csrf", ""))):
         raise web.HTTPForbidden(text=_FORGED)
+    return form
 
 
 async def _uploaded(request: web.Request, session: ViewerSession) -> tuple[str, bytes]:

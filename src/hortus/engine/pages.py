@@ -210,6 +210,8 @@ class Action(msgspec.Struct, frozen=True):
     needs: tuple[AccessNeed, ...]
     warning: str = ""
     """The question to ask before; empty where the change can be undone."""
+    shown: tuple[tuple[str, str], ...] = ()
+    """Facts of the object as it was drawn, by name; they come back with the button."""
 
 
 class ActionRefused(Exception):
@@ -254,8 +256,11 @@ class FleetPage:
         """The page of one object; None for one that does not exist."""
         return None
 
-    async def act(self, client: Client, key: ItemKey, action: str) -> str:
-        """Does what a button says, and returns the sentence that reports it. Raises ActionRefused, KubeError."""
+    async def act(self, client: Client, key: ItemKey, action: str, shown: Mapping[str, str]) -> str:
+        """Does what a button says, and returns the sentence that reports it. Raises ActionRefused, KubeError.
+
+        `shown` is that of the Action as the viewer saw it, which may be long ago.
+        """
         raise ActionRefused(f"{self.title} has no action {action}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from hortus.domains.rollouts import directing
@@ -96,17 +96,24 @@ class RolloutPage(FleetPage):
         node = _node(rollout)
         return item_of(node, *_detail(rollout, node), actions=_actions(rollout))
 
-    async def act(self, client: Client, key: ItemKey, action: str) -> str:
+    async def act(self, client: Client, key: ItemKey, action: str, shown: Mapping[str, str]) -> str:
         rollout = read(Rollout, await client.get(ROLLOUTS, key.name, key.namespace))
-        orders = {"pause": directing.pause, "resume": directing.resume, "abort": directing.abort}
+        if action not in ("approve", "pause", "resume", "abort"):
+            raise ActionRefused(f"a rollout has no action {action}; there are: approve, pause, resume, abort")
+        _expect_shown(rollout, action, shown)
         try:
-            if action == "approve":
-                return await directing.approve(client, rollout, "", manager=_MANAGER)
-            if action in orders:
-                return await orders[action](client, rollout, manager=_MANAGER)
+            match action:
+                case "approve":
+                    stage = rollout.status.stage
+                    return await directing.approve(client, rollout, stage, manager=_MANAGER, as_read=True)
+                case "resume":
+                    return await directing.resume(client, rollout, manager=_MANAGER, as_read=True)
+                case "pause":
+                    return await directing.pause(client, rollout, manager=_MANAGER)
+                case _:
+                    return await directing.abort(client, rollout, manager=_MANAGER)
         except OrderRefused as refused:
             raise ActionRefused(str(refused)) from None
-        raise ActionRefused(f"a rollout has no action {action}; there are: approve, {', '.join(orders)}")
 
 
 class RolloutPart(ClusterPart):
@@ -198,13 +205,43 @@ def _actions(rollout: Rollout) -> list[Action]:
     if is_over(rollout) or rollout.status.phase in ENDED:
         return []
     halted = rollout.status.halts > rollout.spec.resumes
-    found = []
+    found, shown = [], _shown(rollout)
     if WAITS_FOR_APPROVAL in message_of(rollout):
-        found.append(Action("approve", f"Approve stage {rollout.status.stage}", (patches, approves)))
+        found.append(Action("approve", f"Approve stage {rollout.status.stage}", (patches, approves), shown=shown))
     if halted or rollout.spec.state == "Pause":
         warning = "Resume after a halt? The failures so far no longer count." if halted else ""
-        found.append(Action("resume", "Resume", (patches, approves) if halted else (patches,), warning))
+        found.append(Action("resume", "Resume", (patches, approves) if halted else (patches,), warning, shown))
     if rollout.spec.state != "Pause":
-        found.append(Action("pause", "Pause", (patches,)))
-    found.append(Action("abort", "Abort", (patches,), f"Abort rollout {metadata.name}? It cannot be resumed."))
+        found.append(Action("pause", "Pause", (patches,), shown=shown))
+    found.append(Action("abort", "Abort", (patches,), f"Abort rollout {metadata.name}? It cannot be resumed.", shown))
     return found
+
+
+def _shown(rollout: Rollout) -> tuple[tuple[str, str], ...]:
+    """The rollout as its page shows it: the first two facts identify it, the others explain a difference."""
+    metadata, change, status = rollout.metadata, rollout.spec.change, rollout.status
+    return (
+        ("uid", metadata.uid),
+        ("resourceVersion", metadata.resource_version),
+        ("change", f"{change.subject} to {change.to}"),
+        ("phase", status.phase or RolloutPhase.PENDING),
+        ("stage", status.stage),
+        ("failing clusters", str(len(status.failures))),
+        ("halts", str(status.halts)),
+    )
+
+
+def _expect_shown(rollout: Rollout, action: str, shown: Mapping[str, str]) -> None:
+    """Raises ActionRefused where a button was drawn for another rollout, or for one that has changed since.
+
+    A rollout under way changes all the time; that must not keep anybody from a pause or its end.
+    """
+    name, changed = rollout.metadata.name, {fact: now for fact, now in _shown(rollout) if shown.get(fact) != now}
+    if "uid" in changed:
+        raise ActionRefused(f"rollout {name} is another one than was shown: look at it before you {action}")
+    if action in ("approve", "resume") and changed.pop("resourceVersion", None) is not None:
+        seen = "; ".join(f"{fact} {shown.get(fact, '')[:100]} is now {now}" for fact, now in changed.items())
+        raise ActionRefused(
+            f"rollout {name} has changed since the page was drawn: {seen or 'a part that its page does not show'}. "
+            f"Look at it before you {action}"
+        )

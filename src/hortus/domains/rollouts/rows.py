@@ -45,6 +45,7 @@ class RolloutRows(FleetView[RolloutSubject]):
         broken = condition is not None and condition.status == FALSE and reason not in (phase, RolloutPhase.PAUSED)
         halted = phase == RolloutPhase.HALTED
         asked = WAITS_FOR_APPROVAL in message_of(rollout)
+        order = f"approve --stage {rollout.status.stage}" if asked else "show"
         return FleetRow(
             kind=ROLLOUTS.kind,
             namespace=rollout.metadata.namespace,
@@ -54,7 +55,7 @@ class RolloutRows(FleetView[RolloutSubject]):
             reason=reason,
             message=message_of(rollout) if broken else line(rollout),
             owner=Actor.OPERATOR if halted or broken or asked or phase == RolloutPhase.PAUSED else Actor.NOBODY,
-            step=_WAYS_ON.format(name=name) if halted else f"`hortus rollout {'approve' if asked else 'show'} {name}`",
+            step=_WAYS_ON.format(name=name) if halted else f"`hortus rollout {order} {name}`",
             since=changed_at(rollout.metadata, condition),
             version=rollout.spec.change.to,
         )
