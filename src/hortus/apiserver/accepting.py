@@ -13,8 +13,10 @@ import logging
 import resource
 import socket
 import ssl
+from functools import partial
 
-from hortus.apiserver.connection import TLS_FAREWELL_WITHIN, Listener
+from hortus.apiserver.connection import Listener
+from hortus.kube.listeners import TLS_FAREWELL_WITHIN
 
 _AT_ONCE = 64
 """Connections accepted in one turn of the loop."""
@@ -88,7 +90,12 @@ class Acceptor:
                 continue
             task = self._loop.create_task(self._greet(peer))
             self._greeting[task] = None
-            task.add_done_callback(self._greeting.pop)
+            task.add_done_callback(partial(self._greeted, peer))
+
+    def _greeted(self, peer: socket.socket, task: asyncio.Task[None]) -> None:
+        del self._greeting[task]
+        if task.cancelled():
+            peer.close()  # a task that was cancelled before it began has not closed it
 
     def _wait_for_files(self, error: OSError) -> None:
         _log.warning("no more connections can be accepted", extra={"error": str(error)})

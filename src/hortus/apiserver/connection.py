@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any, cast
 
-from aiohttp import web
+from aiohttp import StreamReader, web
 from aiohttp.http_writer import StreamWriter
 from aiohttp.web_protocol import ERROR, RequestHandler, _ErrInfo
 
@@ -21,15 +21,7 @@ from hortus.apiserver.limits import Bound, ServerLimits
 from hortus.apiserver.tenants import Holder
 from hortus.apiserver.turns import Turns
 from hortus.kube.errors import ApiError, BadRequest, from_status
-
-TLS_FAREWELL_WITHIN = 1.0
-"""Seconds for a peer's answer to TLS's close_notify: many clients send none."""
-_LINGERING = 1.0
-"""Seconds for which the rest of a refused body is read, so that its sender reads the refusal."""
-_LEAST_TAKEN = 64 * 1024
-"""Bytes of an answer that a client must read within the time it may stall."""
-LONGEST_HEADER_LINE = 16 * 1024
-"""Bytes of one header line or of the request line; a service account token is about 1 KiB."""
+from hortus.kube.listeners import LARGE_HEAD, LEAST_TAKEN, LIMITS, LINGERING
 
 _QUIET = 1.0
 """Seconds for which a connection must have been idle before a drain ends it."""
@@ -45,17 +37,19 @@ class Connection(RequestHandler):
     """`certificate` is the client's verified certificate in DER, read once; `holder` is the account that the request in
     progress is charged to."""
 
-    __slots__ = ("certificate", "held", "holder", "listener", "opened", "stream", "timer")
+    __slots__ = ("certificate", "head", "held", "holder", "listener", "opened", "refused", "stream", "timer")
 
     def __init__(self, manager: Listener, *, loop: asyncio.AbstractEventLoop, **options: Any) -> None:
         super().__init__(manager, loop=loop, **options)
         self.listener = manager
         self.opened: asyncio.Transport | None = None
         self.certificate: bytes | None = None
+        self.refused: StreamReader | None = None
         self.stream: asyncio.Task[Any] | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.holder: Holder = ("", "")
         self.held = 0
+        self.head = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -71,8 +65,18 @@ class Connection(RequestHandler):
             self.listener.transports.discard(self.opened)
         self.began()
         self.listener.resting.pop(self, None)
+        if self.refused is not None:
+            self.refused.feed_eof()
         if self.stream is not None:
             self.stream.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._waiter is not None and not self._messages:
+            self.head += len(data)
+            if self.head > LIMITS.head_bytes and self.transport is not None:
+                self.transport.write(LARGE_HEAD)
+                self.force_close()
 
     def began(self) -> None:
         """Marks the begin of a request."""
@@ -125,6 +129,8 @@ class Connection(RequestHandler):
             if gone:
                 break
             self._keepalive = bool(response.keep_alive)
+            if self.transport is not None:
+                self.listener.resting[self] = self._loop.time()
             if not payload.is_eof():
                 await self._linger(payload)
             payload.set_exception(_READ_TOO_LATE)
@@ -133,8 +139,6 @@ class Connection(RequestHandler):
             self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
             if self._keepalive_handle is None:
                 self._keepalive_handle = self._loop.call_at(self._next_keepalive_close_time, self._process_keepalive)
-            if self.transport is not None:
-                self.listener.resting[self] = self._loop.time()
             if self._messages:
                 await asyncio.sleep(0)  # a client that pipelines requests gives up the loop between them
         if not self._force_close:
@@ -150,6 +154,7 @@ class Connection(RequestHandler):
                 await self._waiter
             finally:
                 self._waiter = None
+        self.head = 0
         taken = self._messages.popleft()
         if self._parser is not None:
             self._parser.message_consumed()
@@ -157,14 +162,17 @@ class Connection(RequestHandler):
             self._resume_reading_if_drained()
         return taken
 
-    async def _linger(self, payload: Any) -> None:
+    async def _linger(self, payload: StreamReader) -> None:
         """Reads the rest of a refused body for a while, then closes."""
+        self.refused = payload
         try:
-            async with asyncio.timeout(_LINGERING):
+            async with asyncio.timeout(LINGERING):
                 while not payload.is_eof() and not self._force_close:
                     await payload.readany()
         except TimeoutError:
             self.close()
+        finally:
+            self.refused = None
 
     def peer_certificate(self) -> bytes:
         if self.certificate is None:
@@ -213,7 +221,7 @@ async def taken(request: web.BaseRequest) -> None:
                 await request.writer.drain()
             return
         except TimeoutError:
-            if transport.get_write_buffer_size() + _LEAST_TAKEN > unsent:
+            if transport.get_write_buffer_size() + LEAST_TAKEN > unsent:
                 transport.abort()
                 raise ConnectionResetError("the client reads too slowly") from None
 
@@ -231,9 +239,9 @@ class Listener(web.Server):
             handler,
             access_log=None,
             keepalive_timeout=limits.idle,
-            max_line_size=LONGEST_HEADER_LINE,
-            max_field_size=LONGEST_HEADER_LINE,
-            lingering_time=_LINGERING,
+            max_line_size=LIMITS.line,
+            max_field_size=LIMITS.line,
+            lingering_time=LINGERING,
             auto_decompress=False,
         )
         self.limits = limits

@@ -12,6 +12,7 @@ import msgspec
 
 from hortus.apiserver.tenants import ROOT_CLUSTER, Holder
 from hortus.kube.errors import TooManyRequests
+from hortus.kube.listeners import LIMITS
 
 _RETRY_AFTER = 1.0
 """Seconds; the same as kube-apiserver."""
@@ -30,15 +31,15 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True, rename="camel", fo
     """Bytes of the bodies of all requests in progress; one user has half of them."""
     answers: int = 512 * 1024 * 1024
     """Bytes of large answers that clients have not taken yet; one user has half of them."""
-    tls_hello: float = 10.0
+    tls_hello: float = LIMITS.tls_hello
     """Seconds for the TLS handshake."""
-    first_request: float = 30.0
+    first_request: float = LIMITS.head
     """Seconds between the end of the TLS handshake and the first complete request head."""
-    idle: float = 300.0
+    idle: float = LIMITS.idle
     """Seconds between two requests of a connection, the second one's head included."""
-    body: float = 60.0
+    body: float = LIMITS.body
     """Seconds that a client may take to send one body (kube-apiserver's --request-timeout)."""
-    stalled: float = 30.0
+    stalled: float = LIMITS.stalled
     """Seconds in which a client must take some of what it is sent."""
 
     def within(self, connections: int) -> ServerLimits:

@@ -70,9 +70,9 @@ def main(arguments: Sequence[str]) -> int:
     from hortus.engine import process
     from hortus.engine.configuration import FlagValues
     from hortus.engine.flags import FlagError, FlagSet
-    from hortus.engine.health import CANNOT_LISTEN
     from hortus.engine.hosting import log_settings
     from hortus.engine.logging import configure_logging
+    from hortus.engine.serving.listening import CANNOT_LISTEN
     from hortus.kube.errors import KubeError
     from hortus.kube.kubeconfig import KubeconfigError
 

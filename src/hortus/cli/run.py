@@ -69,7 +69,7 @@ def _run_until_stopped(flags: FlagSet, arguments: list[str]) -> NoReturn:
     except KubeError as error:
         fail(str(error))
     except OSError as error:
-        from hortus.engine.health import CANNOT_LISTEN
+        from hortus.engine.serving.listening import CANNOT_LISTEN
 
         if error.strerror is None or not error.strerror.startswith(CANNOT_LISTEN):
             raise

@@ -25,12 +25,13 @@ from hortus.dashboard.health.sources import MetricsSource
 from hortus.dashboard.oidc import OidcProvider
 from hortus.dashboard.server import Dashboard, DashboardSettings
 from hortus.dashboard.viewers import ViewerCredential
+from hortus.engine.health import Address
+from hortus.engine.serving.listening import LONGEST_PATH, HttpListener
 from hortus.kube import Access, Credentials, Secret
+from hortus.kube.listeners import LIMITS, ListenerLimits
 
 _NAME: Final = "dashboard.name"
 """In the state directory of `hortus up`: the name by which browsers of this machine reach the dashboard."""
-_LONGEST_PATH: Final = 100
-"""Characters of a socket's path; systems differ between 104 and 108."""
 _BODY: Final = 1 << 20
 _LEADING: Final = (
     '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>Hortus</title>'
@@ -75,23 +76,24 @@ class _Ticket(msgspec.Struct):
 
 @asynccontextmanager
 async def listening(
-    dashboard: Dashboard, *, host: str, port: int, tls: ssl.SSLContext | None = None
+    dashboard: Dashboard,
+    *,
+    host: str,
+    port: int,
+    tls: ssl.SSLContext | None = None,
+    limits: ListenerLimits = LIMITS,
 ) -> AsyncIterator[int]:
     """Serves until the end of the block; yields the port. Raises OSError."""
-    runner = web.AppRunner(dashboard.app, access_log=None, shutdown_timeout=1.0)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, host, port, ssl_context=tls)
-        await site.start()
-        yield int(runner.addresses[0][1])
-    finally:
-        await runner.cleanup()
+    async with HttpListener(Address(host, port), dashboard.app, tls=tls, limits=limits) as listener:
+        yield listener.port
 
 
 @asynccontextmanager
-async def tickets_at(path: Path, dashboard: Dashboard, address: str) -> AsyncIterator[None]:
+async def tickets_at(
+    path: Path, dashboard: Dashboard, address: str, *, limits: ListenerLimits = LIMITS
+) -> AsyncIterator[None]:
     """Gives tickets at a socket that its owner alone may open. There is none if its path is too long."""
-    if len(str(path)) > _LONGEST_PATH:
+    if len(str(path)) > LONGEST_PATH:
         yield
         return
 
@@ -107,21 +109,8 @@ async def tickets_at(path: Path, dashboard: Dashboard, address: str) -> AsyncIte
 
     app = web.Application(client_max_size=_BODY)
     app.router.add_post("/ticket", issue)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
-    await runner.setup()
-    _remove(path)
-    await web.UnixSite(runner, str(path)).start()
-    os.chmod(path, 0o600)  # noqa: PTH101 - a name in a directory that is the owner's alone already
-    try:
+    async with HttpListener(path, app, limits=limits):
         yield
-    finally:
-        await runner.cleanup()
-        _remove(path)
-
-
-def _remove(path: Path) -> None:
-    # A process that was killed leaves a file that no longer accepts connections but still occupies the name.
-    path.unlink(missing_ok=True)
 
 
 def entrance(dashboard: Dashboard, origin: str, credential: ViewerCredential, folder: Path | None) -> Entrance:

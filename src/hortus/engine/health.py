@@ -7,7 +7,6 @@ A check is a callable that raises when something is wrong. `?verbose` lists them
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
@@ -17,11 +16,11 @@ from prometheus_client import CollectorRegistry
 
 from hortus.engine.exposition import exposed
 from hortus.engine.redaction import redact_text
+from hortus.engine.serving.listening import HttpListener
+from hortus.kube.listeners import LIMITS, ListenerLimits
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
-CANNOT_LISTEN = "cannot listen on"
-"""Start of the error for an address that cannot be listened on."""
 Check = Callable[[], Awaitable[None] | None]
 """Returns when all is well, raises when not; the message is logged and not part of the answer."""
 
@@ -72,43 +71,31 @@ class Checks:
 class HttpServer:
     """One listening address with a few GET routes."""
 
-    def __init__(self, address: Address) -> None:
-        self._address = address
+    def __init__(self, address: Address, *, limits: ListenerLimits = LIMITS) -> None:
         self._app = web.Application()
-        self._runner: web.AppRunner | None = None
-        self.port = address.port
-        """The port it listens on; another than asked for when that was 0."""
+        self._listener = HttpListener(address, self._app, limits=limits)
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on; 0 before."""
+        return self._listener.port
 
     def get(self, path: str, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> None:
         self._app.router.add_get(path, handler)
 
     async def start(self) -> None:
         """Listen. Raises OSError that names the address when it is taken."""
-        runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=1.0)
-        await runner.setup()
-        site = web.TCPSite(runner, self._address.host, self._address.port)
-        try:
-            await site.start()
-        except OSError as error:
-            await runner.cleanup()
-            # asyncio's own text repeats the address as a tuple.
-            reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-            text = f"{CANNOT_LISTEN} {self._address}: {reason}; choose another address"
-            raise OSError(error.errno, text) from error
-        self._runner = runner
-        self.port = runner.addresses[0][1]
+        await self._listener.start()
 
     async def stop(self) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+        await self._listener.stop()
 
 
 class HealthServer(HttpServer):
     """Answers `/healthz` and `/readyz` from its `health` and `readiness` checks."""
 
-    def __init__(self, address: Address, *, readiness: Checks | None = None) -> None:
-        super().__init__(address)
+    def __init__(self, address: Address, *, readiness: Checks | None = None, limits: ListenerLimits = LIMITS) -> None:
+        super().__init__(address, limits=limits)
         self.health = Checks()
         self.readiness = Checks() if readiness is None else readiness
         for path, checks in (("/healthz", self.health), ("/livez", self.health), ("/readyz", self.readiness)):

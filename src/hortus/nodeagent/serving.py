@@ -9,10 +9,12 @@ from typing import NamedTuple
 
 import h11
 
+from hortus.kube.listeners import ConnectionPlaces, ListenerLimits, sender_of
 from hortus.nodeagent.settings import Endpoint
 
 _PIECE = 16 << 10
-_PATIENCE = 10.0
+PROBE_LIMITS = ListenerLimits(connections=64, head=10.0)
+"""A connection has one request, whose answer must be taken within the same time."""
 
 
 class PlainReply(NamedTuple):
@@ -47,16 +49,25 @@ def _escaped(text: str) -> str:
 
 
 @contextlib.asynccontextmanager
-async def served(endpoint: Endpoint, paths: Mapping[str, Callable[[], PlainReply]]) -> AsyncIterator[int]:
+async def served(
+    endpoint: Endpoint, paths: Mapping[str, Callable[[], PlainReply]], *, limits: ListenerLimits = PROBE_LIMITS
+) -> AsyncIterator[int]:
     """Answers GETs of these paths; yields the port."""
+    places = ConnectionPlaces(limits.connections, limits.bodies)
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        place = places.take(sender_of(writer.get_extra_info("peername")), writer.transport.abort)
         try:
-            with contextlib.suppress(OSError, TimeoutError, h11.RemoteProtocolError):
-                async with asyncio.timeout(_PATIENCE):
-                    await _answer(reader, writer, paths)
+            if place is not None:
+                with contextlib.suppress(OSError, TimeoutError, h11.RemoteProtocolError):
+                    async with asyncio.timeout(limits.head):
+                        await _answer(reader, writer, paths)
+                        writer.close()
+                        await writer.wait_closed()
         finally:
-            writer.close()
+            writer.transport.abort()
+            if place is not None:
+                places.leave(place)
 
     # One that serves at once has its socket open at an await, where a cancellation would leave it so.
     server = await asyncio.start_server(handle, endpoint.bind_address or None, endpoint.port, start_serving=False)

@@ -7,30 +7,27 @@ certificate comes from a controller, or from the files tls.crt and tls.key that 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
 import ssl
-import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from aiohttp import web
 
 from hortus.engine.files import FileWatch
-from hortus.engine.health import CANNOT_LISTEN, Address
+from hortus.engine.health import Address
 from hortus.engine.manager import Manager
 from hortus.engine.serving.certificates import ServingPair, pair_in
+from hortus.engine.serving.listening import HttpListener
+from hortus.kube.listeners import LIMITS, ListenerLimits
 from hortus.kube.tls import identify, server_context
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _CERTIFICATE: Final = "tls.crt"
-_TURNS: Final = 10
-"""Turns of the loop until it has made, or closed, a connection; asyncio needs four."""
 _LARGEST: Final = 8 << 20
 """Bytes of a request, which holds two objects at most; the API server stores none above 3 MiB."""
 
@@ -46,6 +43,7 @@ class HttpsServer:
         *,
         reads: Mapping[str, Handler] = MappingProxyType({}),
         shown: Callable[[ServingPair], None] | None = None,
+        limits: ListenerLimits = LIMITS,
     ) -> None:
         """`name` stands in logs; `shown` is called with each certificate from its first handshake on."""
         self.name = name
@@ -53,6 +51,7 @@ class HttpsServer:
         self._routes = routes
         self._reads = reads
         self._shown = shown
+        self._limits = limits
         self._context: ssl.SSLContext | None = None
         self._identified = asyncio.Event()
         self.port = 0
@@ -83,80 +82,15 @@ class HttpsServer:
             app.router.add_post(path, handler)
         for path, handler in self._reads.items():
             app.router.add_get(path, handler)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
-        await runner.setup()
-        listening = None
+        listener = HttpListener(self._address, app, tls=self._context, limits=self._limits)
         try:
-            listening = await self._listen(runner)
+            await listener.start()
+            self.port = listener.port
+            _log.info("serving", server=self.name, address=str(self._address), port=self.port)
             await asyncio.get_running_loop().create_future()
         finally:
             self.port = 0
-            await _end(runner, listening)
-
-    async def _listen(self, runner: web.AppRunner) -> _Listening:
-        try:
-            listening = _Listening(self._address)
-            await web.SockSite(runner, listening, ssl_context=self._context).start()
-        except OSError as error:
-            raise OSError(error.errno, f"{CANNOT_LISTEN} {self._address}: {error.strerror}") from error
-        self.port = listening.getsockname()[1]
-        _log.info("serving", server=self.name, address=str(self._address), port=self.port)
-        return listening
-
-
-class _Listening(socket.socket):
-    """A listening socket that knows the connections whose TLS handshake is in progress; aiohttp knows the others alone.
-
-    asyncio accepts through it; uvloop does not, and reports no connection that is left open.
-    """
-
-    def __init__(self, address: Address) -> None:
-        """Raises OSError."""
-        host = address.host or ""
-        everywhere = not host and socket.has_dualstack_ipv6()
-        family = socket.AF_INET6 if everywhere or ":" in host else socket.AF_INET
-        bound = socket.create_server((host, address.port), family=family, backlog=128, dualstack_ipv6=everywhere)
-        super().__init__(fileno=bound.detach())
-        self.accepted: weakref.WeakSet[socket.socket] = weakref.WeakSet()
-        self._is_ending = False
-
-    def accept(self) -> tuple[socket.socket, Any]:
-        if self._is_ending:
-            raise BlockingIOError
-        accepted, address = super().accept()
-        self.accepted.add(accepted)
-        return accepted, address
-
-    async def stop_accepting(self) -> None:
-        """Returns when asyncio has taken over what it accepted: of a closed server it loses such a connection."""
-        self._is_ending = True
-        for _ in range(_TURNS):
-            await asyncio.sleep(0)
-
-
-async def _end(runner: web.AppRunner, listening: _Listening | None) -> None:
-    """Stop listening and answering. A client that does not return the farewell of TLS holds no connection open."""
-    if listening is not None:
-        await listening.stop_accepting()
-    server = runner.server
-    transports = _transports(server)
-    await runner.cleanup()
-    for transport in transports:
-        transport.abort()
-    accepted = list(listening.accepted) if listening is not None else []
-    for one in accepted:
-        with contextlib.suppress(OSError):
-            one.shutdown(socket.SHUT_RDWR)
-    for _ in range(_TURNS):
-        await asyncio.sleep(0)
-        for transport in _transports(server):
-            transport.abort()  # its handshake ended meanwhile
-    for one in accepted:
-        one.close()  # that nobody took over
-
-
-def _transports(server: web.Server | None) -> list[asyncio.Transport]:
-    return [one.transport for one in server.connections if one.transport is not None] if server else []
+            await listener.stop()
 
 
 class MountedCertificate:

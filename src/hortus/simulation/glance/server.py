@@ -11,7 +11,10 @@ from urllib.parse import urlencode
 import orjson
 from aiohttp import web
 
+from hortus.engine.health import Address
+from hortus.engine.serving.listening import HttpListener
 from hortus.kube import Clock, SystemClock
+from hortus.kube.listeners import LIMITS, ListenerLimits
 from hortus.kube.objects import format_time
 from hortus.simulation.glance.images import GlanceRefusal, Images, StoredImage
 from hortus.simulation.glance.tokens import LIFETIME, CloudUsers, Tokens
@@ -36,6 +39,7 @@ class CloudServer:
         tls: ssl.SSLContext | None = None,
         page: int = _PAGE,
         port: int = 0,
+        limits: ListenerLimits = LIMITS,
     ) -> None:
         """With `port` it listens there, if the port is free."""
         self.users = users or CloudUsers()
@@ -51,7 +55,8 @@ class CloudServer:
         self._clock = clock or SystemClock()
         self._tls = tls
         self._page = page
-        self._runner: web.ServerRunner | None = None
+        self._limits = limits
+        self._listener: HttpListener | None = None
         self._port = port
 
     @property
@@ -63,20 +68,23 @@ class CloudServer:
         return f"{self.url}/identity/v3"
 
     async def __aenter__(self) -> Self:
-        self._runner = web.ServerRunner(web.Server(self._answer, access_log=None), shutdown_timeout=0.5)
-        await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, "127.0.0.1", self._port, ssl_context=self._tls).start()
+            self._listener = await self._listening(self._port)
         except OSError:
             if not self._port:
                 raise
-            await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls).start()
-        self._port = self._runner.addresses[0][1]
+            self._listener = await self._listening(0)
+        self._port = self._listener.port
         return self
 
+    async def _listening(self, port: int) -> HttpListener:
+        listener = HttpListener(Address("127.0.0.1", port), self._answer, tls=self._tls, limits=self._limits)
+        await listener.start()
+        return listener
+
     async def __aexit__(self, *reason: object) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
+        if self._listener is not None:
+            await self._listener.stop()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         self.calls.append((request.method, request.path))

@@ -13,6 +13,9 @@ from typing import Self
 import orjson
 from aiohttp import web
 
+from hortus.engine.health import Address
+from hortus.engine.serving.listening import HttpListener
+from hortus.kube.listeners import ListenerLimits
 from hortus.simulation.registry.folder import RegistryFolder, StoredManifest
 
 _PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
@@ -27,6 +30,7 @@ _INDEX = "application/vnd.oci.image.index.v1+json"
 _BYTES = "application/octet-stream"
 _LARGEST_MANIFEST = 4 << 20
 _LARGEST_BLOB = 256 << 20
+_LIMITS = ListenerLimits(bodies=4 * _LARGEST_BLOB)
 _READING = ("GET", "HEAD")
 
 Intercept = Callable[[web.BaseRequest], Awaitable[web.StreamResponse | None]]
@@ -43,6 +47,7 @@ class RegistryServer:
         users: Mapping[str, str] | None = None,
         private: bool = False,
         port: int = 0,
+        limits: ListenerLimits = _LIMITS,
     ) -> None:
         """With `private`, pulling needs one of the `users` too."""
         self.folder = folder
@@ -50,7 +55,8 @@ class RegistryServer:
         self._users = dict(users or {})
         self._private = private
         self._port = port
-        self._runner: web.ServerRunner | None = None
+        self._limits = limits
+        self._listener: HttpListener | None = None
 
     @property
     def address(self) -> str:
@@ -58,18 +64,21 @@ class RegistryServer:
         return f"127.0.0.1:{self._port}"
 
     async def __aenter__(self) -> Self:
-        self._runner = web.ServerRunner(web.Server(self._answer, access_log=None), shutdown_timeout=0.5)
-        await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, "127.0.0.1", self._port).start()
+            self._listener = await self._listening(self._port)
         except OSError:
-            await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self._port = self._runner.addresses[0][1]
+            self._listener = await self._listening(0)
+        self._port = self._listener.port
         return self
 
+    async def _listening(self, port: int) -> HttpListener:
+        listener = HttpListener(Address("127.0.0.1", port), self._answer, limits=self._limits)
+        await listener.start()
+        return listener
+
     async def __aexit__(self, *reason: object) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
+        if self._listener is not None:
+            await self._listener.stop()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         if self.intercept is not None and (answer := await self.intercept(request)) is not None:

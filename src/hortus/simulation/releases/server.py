@@ -12,6 +12,9 @@ from typing import Any, Final, Self
 import orjson
 from aiohttp import web
 
+from hortus.engine.health import Address
+from hortus.engine.serving.listening import HttpListener
+from hortus.kube.listeners import LIMITS, ListenerLimits
 from hortus.kube.objects import format_time
 
 _ROUTE: Final = re.compile(r"/repos/(?P<owner>[^/]+)/(?P<repository>[^/]+)(?:/releases(?P<rest>/.*)?)?")
@@ -28,7 +31,15 @@ class GitHubServer:
     """The running server. `intercept` stands for faults."""
 
     def __init__(
-        self, folder: Path, *, owner: str, repository: str, token: str = "", allowance: int = 0, page: int = _MOST
+        self,
+        folder: Path,
+        *,
+        owner: str,
+        repository: str,
+        token: str = "",
+        allowance: int = 0,
+        page: int = _MOST,
+        limits: ListenerLimits = LIMITS,
     ) -> None:
         """With `token`, every call needs it. `allowance` limits calls that are not answered by 304; 0 does not."""
         self.folder = folder
@@ -41,7 +52,8 @@ class GitHubServer:
         """Calls counted against the allowance."""
         self._owner, self._repository, self._token = owner, repository, token
         self._allowance, self._page = allowance, page
-        self._runner: web.ServerRunner | None = None
+        self._limits = limits
+        self._listener: HttpListener | None = None
         self._port = 0
 
     @property
@@ -49,16 +61,15 @@ class GitHubServer:
         return f"http://127.0.0.1:{self._port}"
 
     async def __aenter__(self) -> Self:
-        self._runner = web.ServerRunner(web.Server(self._answer, access_log=None), shutdown_timeout=0.5)
-        await self._runner.setup()
         # Entered again it has its former port, as a server that was down.
-        await web.TCPSite(self._runner, "127.0.0.1", self._port).start()
-        self._port = self._runner.addresses[0][1]
+        self._listener = HttpListener(Address("127.0.0.1", self._port), self._answer, limits=self._limits)
+        await self._listener.start()
+        self._port = self._listener.port
         return self
 
     async def __aexit__(self, *reason: object) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
+        if self._listener is not None:
+            await self._listener.stop()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         if self.intercept is not None and (answer := await self.intercept(request)) is not None:

@@ -7,7 +7,6 @@ answer takes no longer than that; what is in work at the same time is bounded, i
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -23,8 +22,10 @@ from hortus.domains.modules.watching.metrics import LISTENER, WatcherMetrics
 from hortus.domains.modules.watching.receiving import EventReceiver, EventRefused, EventSender
 from hortus.domains.modules.watching.senders import HEADER, NoCertificate, from_connection, from_header
 from hortus.domains.modules.watching.webhook import CONTRACT
-from hortus.engine.health import CANNOT_LISTEN, Address
+from hortus.engine.health import Address
+from hortus.engine.serving.listening import HttpListener
 from hortus.kube.clock import Clock
+from hortus.kube.listeners import ListenerLimits
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -34,10 +35,8 @@ MOST_OF_SENDER: Final = 8
 """The same of one sender."""
 RETRY_AFTER: Final = 1
 """Seconds after which a refused request may come again."""
-TIMEOUT: Final = 60.0
-"""Seconds for a body to arrive."""
-_LONGEST_FIELD: Final = 64 * 1024
-"""Bytes of a header that are read at all, so that one beyond the limit gets its answer."""
+LISTENER_LIMITS: Final = ListenerLimits(connections=10_000, line=64 * 1024, head_bytes=128 * 1024)
+"""Each agent keeps a connection; a header of certificates is read beyond its limit, so that it gets its answer."""
 
 
 class EventListener:
@@ -51,6 +50,7 @@ class EventListener:
         *,
         clock: Clock,
         tls: ssl.SSLContext | None = None,
+        limits: ListenerLimits = LISTENER_LIMITS,
     ) -> None:
         """With `tls` senders show their certificate in the handshake, otherwise a gateway hands it on."""
         self._address = address
@@ -58,7 +58,8 @@ class EventListener:
         self._metrics = metrics
         self._clock = clock
         self._tls = tls
-        self._runner: web.AppRunner | None = None
+        self._limits = limits
+        self._listener: HttpListener | None = None
         self._in_work: Counter[str] = Counter()
         self._requests = 0
         self.port = address.port
@@ -68,24 +69,15 @@ class EventListener:
         """Listen. Raises OSError that names the address when it is taken."""
         app = web.Application()
         app.router.add_post("/{contract}/{manager}/event", self._counted)
-        runner = web.AppRunner(
-            app, access_log=None, shutdown_timeout=1.0, max_field_size=_LONGEST_FIELD, keepalive_timeout=TIMEOUT
-        )
-        await runner.setup()
-        site = web.TCPSite(runner, self._address.host, self._address.port, ssl_context=self._tls)
-        try:
-            await site.start()
-        except OSError as error:
-            await runner.cleanup()
-            raise OSError(error.errno, f"{CANNOT_LISTEN} {self._address}: {error.strerror}") from error
-        self._runner = runner
-        self.port = runner.addresses[0][1]
+        self._listener = HttpListener(self._address, app, tls=self._tls, limits=self._limits)
+        await self._listener.start()
+        self.port = self._listener.port
         _log.info("agents are served", address=str(self._address), port=self.port, tls=self._tls is not None)
 
     async def stop(self) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+        if self._listener is not None:
+            await self._listener.stop()
+            self._listener = None
 
     async def _counted(self, request: web.Request) -> web.Response:
         metrics, began = self._metrics, self._clock.monotonic()
@@ -139,9 +131,8 @@ class EventListener:
         """The body, as far as the limit allows. Raises EventRefused."""
         if (request.content_length or 0) <= LARGEST_BODY:
             try:
-                async with asyncio.timeout(TIMEOUT):
-                    body = await _read_bounded(request.content.read, LARGEST_BODY + 1)
-            except TimeoutError:
+                body = await _read_bounded(request.content.read, LARGEST_BODY + 1)
+            except web.HTTPRequestTimeout:
                 raise EventRefused(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time") from None
             if len(body) <= LARGEST_BODY:
                 return body

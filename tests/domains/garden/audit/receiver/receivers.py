@@ -15,9 +15,11 @@ from tests.kube.certificates import Pair, issue
 from tests.waiting import PATIENCE
 
 from hortus.domains.garden.audit.buffer.composition import RunningBuffer, running_buffer
+from hortus.domains.garden.audit.buffer.server import RECEIVER_LIMITS
 from hortus.domains.garden.audit.buffer.settings import BufferSettings, read_settings
 from hortus.kube import yaml
 from hortus.kube.clock import Clock, SystemClock
+from hortus.kube.listeners import ListenerLimits
 from hortus.kube.secret import Secret
 from hortus.kube.tls import client_context
 from hortus.testing import FakeClock
@@ -55,8 +57,10 @@ def no_fault(error: BaseException) -> None:
 
 
 @asynccontextmanager
-async def receiving(settings: BufferSettings, *, clock: Clock | None = None) -> AsyncIterator[RunningBuffer]:
-    async with running_buffer(settings, clock=clock or SystemClock(), failed=no_fault) as running:
+async def receiving(
+    settings: BufferSettings, *, clock: Clock | None = None, limits: ListenerLimits = RECEIVER_LIMITS
+) -> AsyncIterator[RunningBuffer]:
+    async with running_buffer(settings, clock=clock or SystemClock(), failed=no_fault, limits=limits) as running:
         yield running
 
 

@@ -21,9 +21,10 @@ from tests.domains.garden.audit.sinks.servers import Seen, SinkServer, sink_serv
 from tests.kube.certificates import issue
 from tests.waiting import PATIENCE, until
 
-from hortus.domains.garden.audit.buffer import server as server_module
+from hortus.domains.garden.audit.buffer.server import LARGEST_BODY
 from hortus.domains.garden.audit.buffer.settings import BufferSettingsError
 from hortus.domains.garden.audit.buffer.spool import HashChain, verify
+from hortus.kube.listeners import ListenerLimits
 from hortus.testing import FakeClock
 
 SMALL = {"folder": "spool", "maxBytes": "256Ki", "segmentBytes": "64Ki", "retainBytes": "0"}
@@ -99,20 +100,30 @@ async def test_bodies_that_are_no_events_or_too_large_are_refused_and_counted(tm
         assert 'hortus_audit_refused_requests_total{reason="size"} 1.0' in text
 
 
-async def test_a_client_that_stalls_does_not_keep_others_waiting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(server_module, "_LONGEST_READ", 0.2)
-    head = f"POST /audit HTTP/1.1\r\nHost: a\r\nContent-Length: {server_module.LARGEST_BODY}\r\n\r\n{{".encode()
-    async with receiving(settings_in(tmp_path, spool=SMALL | {"maxBytes": "1Gi"})) as running:
-        stalled = [await asyncio.open_connection("127.0.0.1", running.webhook.port) for _ in range(4)]
+async def test_a_client_that_stalls_does_not_keep_others_waiting(tmp_path: Path) -> None:
+    """A body reserves what has arrived of it, not what its head announces."""
+    limits = ListenerLimits(bodies=4 * LARGEST_BODY, body=0.3)
+    head = f"POST /audit HTTP/1.1\r\nHost: a\r\nContent-Length: {LARGEST_BODY}\r\n\r\n{{".encode()
+    async with receiving(settings_in(tmp_path, spool=SMALL | {"maxBytes": "1Gi"}), limits=limits) as running:
+        stalled = [await asyncio.open_connection("127.0.0.1", running.webhook.port) for _ in range(8)]
         for _, writer in stalled:
             writer.write(head)
-        assert [(await reader.readline())[:12] for reader, _ in stalled] == [b"HTTP/1.1 408"] * 4
-        monkeypatch.setattr(server_module, "_LONGEST_READ", PATIENCE)
         assert await post(running, events(1)) == 200
+        assert [(await reader.readline())[:12] for reader, _ in stalled] == [b"HTTP/1.1 408"] * 8
         for _, writer in stalled:
             writer.close()
+
+
+async def test_a_sender_has_half_of_the_memory_for_bodies(tmp_path: Path) -> None:
+    limits = ListenerLimits(bodies=1 << 20, body=PATIENCE)
+    head = b"POST /audit HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n"
+    async with receiving(settings_in(tmp_path, spool=SMALL | {"maxBytes": "1Gi"}), limits=limits) as running:
+        refused, writer = await asyncio.open_connection("127.0.0.1", running.webhook.port, local_addr=("127.0.0.2", 0))
+        writer.write(head + b" " * 999_999)
+        assert (await refused.readline())[:12] == b"HTTP/1.1 429"
+        assert (await refused.readuntil(b"\r\n\r\n")).count(b"Retry-After: 5") == 1
+        assert await post(running, events(1)) == 200
+        writer.close()
 
 
 async def test_a_full_spool_refuses_in_strict_mode_and_accepts_when_the_sink_is_back(tmp_path: Path) -> None:

@@ -99,6 +99,8 @@ def test_the_agent_imports_no_controller_cache_renderer_or_certificate_library()
         "hortus.engine.logging",
         "hortus.engine.redaction",
         "hortus.engine.scope",
+        "hortus.engine.serving",
+        "hortus.engine.serving.listening",
     }
     assert not {name for name in found if name.startswith(("hortus.render", "hortus.schema", "hortus.apiserver"))}
     assert "cryptography.x509" not in found

@@ -15,13 +15,14 @@ from hortus.domains.garden.audit.buffer.committing import Committer
 from hortus.domains.garden.audit.buffer.delivering import SinkDelivery
 from hortus.domains.garden.audit.buffer.making import sink_of
 from hortus.domains.garden.audit.buffer.metrics import BufferMetrics
-from hortus.domains.garden.audit.buffer.server import AuditWebhook, ReceiverTls
+from hortus.domains.garden.audit.buffer.server import RECEIVER_LIMITS, AuditWebhook, ReceiverTls
 from hortus.domains.garden.audit.buffer.settings import BufferSettings, BufferSettingsError, SinkPart, address, size
 from hortus.domains.garden.audit.buffer.sinks import AuditSink
 from hortus.domains.garden.audit.buffer.spool import HashChain, Spool
 from hortus.engine.files import FileWatch
 from hortus.engine.health import HealthServer, serve_metrics
 from hortus.kube.clock import Clock
+from hortus.kube.listeners import ListenerLimits
 
 _SHORTEST_KEY = 32
 _HEALTH = "/api/v1/health"
@@ -49,7 +50,11 @@ def chain_of(key_file: Path | None) -> HashChain:
 
 @asynccontextmanager
 async def running_buffer(
-    settings: BufferSettings, *, clock: Clock, failed: Callable[[BaseException], object]
+    settings: BufferSettings,
+    *,
+    clock: Clock,
+    failed: Callable[[BaseException], object],
+    limits: ListenerLimits = RECEIVER_LIMITS,
 ) -> AsyncIterator[RunningBuffer]:
     """`failed` is called with a fault after which the receiver does not work.
 
@@ -82,7 +87,9 @@ async def running_buffer(
             tasks.add(FileWatch(settings.tls.certificate_file, tls.refresh).run())
         listen = address(settings.listen, "listen")
         assert listen is not None, "the settings are checked"
-        webhook = AuditWebhook(listen, committer, metrics, tls=tls, hold=settings.hold, largest=spool.largest_payload)
+        webhook = AuditWebhook(
+            listen, committer, metrics, tls=tls, hold=settings.hold, largest=spool.largest_payload, limits=limits
+        )
         health = await _health(stack, settings, spool, metrics)
         await webhook.start()
         stack.push_async_callback(webhook.stop)

@@ -1,13 +1,12 @@
 """The webhook that API servers send audit events to, over HTTPS with client certificates.
 
 A request is answered 200 when its events are kept as the sync policy says. While the spool has no room a request is
-held for some seconds and then answered 429, so that the API server sends it again. The bodies that are read at a time
-are bounded in bytes, and each in time: others wait in their sockets.
+held for some seconds and then answered 429, so that the API server sends it again. The bytes that have arrived of all
+bodies are bounded, in all and by sender, and each body in time; a request beyond that is answered 429 too.
 """
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 
 import structlog
@@ -19,6 +18,8 @@ from hortus.domains.garden.audit.buffer.metrics import BufferMetrics
 from hortus.domains.garden.audit.buffer.settings import TlsPart
 from hortus.domains.garden.audit.buffer.spool import SpoolFull
 from hortus.engine.health import Address
+from hortus.engine.serving.listening import HttpListener
+from hortus.kube.listeners import ListenerLimits
 from hortus.kube.secret import Secret
 from hortus.kube.tls import client_context, identify, server_context
 
@@ -26,28 +27,9 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 LARGEST_BODY = 16 * 1024 * 1024
 """Bytes. kube-apiserver sends 10 MiB at most by default, and 4 MB as the audit extension configures it."""
-_MOST_READ = 4 * LARGEST_BODY
-_LONGEST_READ = 30.0
-"""Seconds from the budget to the end of the body: the time after which kube-apiserver gives a request up."""
+RECEIVER_LIMITS = ListenerLimits(bodies=4 * LARGEST_BODY, body=30.0)
+"""kube-apiserver gives a request up after 30 seconds."""
 PATH = "/audit"
-
-
-class ByteBudget:
-    """Bytes that may be held at the same time; those who ask for more wait in order."""
-
-    def __init__(self, total: int) -> None:
-        self._left = total
-        self._changed = asyncio.Condition()
-
-    async def take(self, amount: int) -> None:
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._left >= amount)
-            self._left -= amount
-
-    async def give_back(self, amount: int) -> None:
-        async with self._changed:
-            self._left += amount
-            self._changed.notify_all()
 
 
 class ReceiverTls:
@@ -76,15 +58,6 @@ class ReceiverTls:
         return self._part.certificate_file.read_bytes(), Secret(self._part.key_file.read_text())
 
 
-async def _body(request: web.Request) -> bytes:
-    """The body. Raises HTTPRequestTimeout for a client that stalls: it holds bytes that others wait for."""
-    try:
-        async with asyncio.timeout(_LONGEST_READ):
-            return await request.read()
-    except TimeoutError:
-        raise web.HTTPRequestTimeout from None
-
-
 class AuditWebhook:
     """Serves the webhook. `start`, `stop`."""
 
@@ -97,6 +70,7 @@ class AuditWebhook:
         tls: ReceiverTls | None,
         hold: float = 5.0,
         largest: int = LARGEST_BODY,
+        limits: ListenerLimits = RECEIVER_LIMITS,
     ) -> None:
         """`largest` is the size in bytes of the largest body that the spool can hold."""
         self.port = 0
@@ -106,45 +80,37 @@ class AuditWebhook:
         self._tls = tls
         self._hold = hold
         self._largest = min(largest, LARGEST_BODY)
-        self._budget = ByteBudget(_MOST_READ)
-        self._runner: web.AppRunner | None = None
+        self._limits = limits
+        self._listener: HttpListener | None = None
 
     async def start(self) -> None:
         """Raises OSError."""
         app = web.Application(client_max_size=self._largest)
         app.router.add_post(PATH, self._receive)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=5.0)
-        await self._runner.setup()
         context = self._tls.context if self._tls is not None else None
-        site = web.TCPSite(self._runner, self._address.host, self._address.port, ssl_context=context)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
+        self._listener = HttpListener(self._address, app, tls=context, limits=self._limits, grace=5.0)
+        await self._listener.start()
+        self.port = self._listener.port
 
     async def stop(self) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
+        if self._listener is not None:
+            await self._listener.stop()
 
     async def _receive(self, request: web.Request) -> web.Response:
         if not self._known(request):
             return self._refuse(403, "client", "the client certificate names nobody who may send")
-        size = request.content_length if request.content_length is not None else self._largest
-        if size > self._largest:
+        if (request.content_length or 0) > self._largest:
             return self._too_large()
-        await self._budget.take(size)
         try:
-            return await self._keep(request)
-        finally:
-            await self._budget.give_back(size)
-
-    async def _keep(self, request: web.Request) -> web.Response:
-        try:
-            lines = lines_of(await _body(request))
+            lines = lines_of(await request.read())
             if lines.lines:
                 await self._committer.commit(lines, hold=self._hold)
         except web.HTTPRequestEntityTooLarge:
             return self._too_large()
         except web.HTTPRequestTimeout:
-            return self._refuse(408, "slow", f"the body did not arrive within {_LONGEST_READ:g} seconds")
+            return self._refuse(408, "slow", f"the body did not arrive within {self._limits.body:g} seconds")
+        except web.HTTPTooManyRequests as refusal:
+            return self._refuse(429, "memory", refusal.text or "", {"Retry-After": "5"})
         except NotEventsError as error:
             _log.warning("a body is no list of audit events", error=str(error))
             return self._refuse(400, "body", str(error))

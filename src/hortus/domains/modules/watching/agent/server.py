@@ -17,7 +17,9 @@ from hortus.domains.modules.watching.agent.reviews import INVALID_SUBRESOURCE as
 from hortus.domains.modules.watching.agent.reviews import NoReview, judge
 from hortus.domains.modules.watching.agent.settings import AgentSettings
 from hortus.engine.health import Address, HealthServer, serve_metrics
+from hortus.engine.serving.listening import HttpListener
 from hortus.kube.clock import Clock, Timer
+from hortus.kube.listeners import LIMITS, ListenerLimits
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -99,7 +101,12 @@ class Agent:
 
 @asynccontextmanager
 async def running(
-    settings: AgentSettings, metrics: AgentMetrics, buffer: EventBuffer, *, clock: Clock
+    settings: AgentSettings,
+    metrics: AgentMetrics,
+    buffer: EventBuffer,
+    *,
+    clock: Clock,
+    limits: ListenerLimits = LIMITS,
 ) -> AsyncIterator[Agent]:
     """An agent that serves and delivers. Raises OSError, ValueError when it cannot start."""
     certificates = CertificateFiles(settings)
@@ -107,7 +114,7 @@ async def running(
         deliverer = await stack.enter_async_context(Deliverer(settings, buffer, certificates, metrics, clock=clock))
         agent = Agent(buffer, certificates, deliverer, metrics, clock=clock)
         host = settings.bind_host or None
-        health = HealthServer(Address(host, settings.metrics_port))
+        health = HealthServer(Address(host, settings.metrics_port), limits=limits)
         health.readiness.add("certificates", agent.check_certificates)
         health.readiness.add("buffer", agent.check_buffer)
         serve_metrics(health, metrics.registry)
@@ -116,11 +123,9 @@ async def running(
 
         app = web.Application(client_max_size=LARGEST_REVIEW)
         app.router.add_post("/validate/{manager}", agent.validate)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
-        await runner.setup()
-        stack.push_async_callback(runner.cleanup)
-        await web.TCPSite(runner, host, settings.webhook_port, ssl_context=certificates.server).start()
+        listener = HttpListener(Address(host, settings.webhook_port), app, tls=certificates.server, limits=limits)
+        await stack.enter_async_context(listener)
         agent.follow_files()
         stack.callback(agent.stop)
-        agent.webhook_port, agent.metrics_port = runner.addresses[0][1], health.port
+        agent.webhook_port, agent.metrics_port = listener.port, health.port
         yield agent
