@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import aiohttp
 import pytest
+from multidict import MultiDict
 from prometheus_client import CollectorRegistry
 from tests.domains.modules.watching.certificates import DOMAIN, HOUR, RUNTIME, authority, client, nameless
 from tests.waiting import until
@@ -87,7 +88,7 @@ class Listening:
         async with (
             aiohttp.ClientSession(max_field_size=100_000) as session,
             session.request(
-                method, f"http://127.0.0.1:{self.listener.port}{path}", data=body, headers={**given, **(headers or {})}
+                method, f"http://127.0.0.1:{self.listener.port}{path}", data=body, headers=headers or given
             ) as answer,
         ):
             return answer.status, await answer.text()
@@ -168,6 +169,22 @@ async def test_a_missing_or_bad_header_is_401(world: Listening, value: str | Non
     headers = {} if value is None else {"X-Forwarded-Client-Cert": value}
     assert (await world.post(headers=headers))[0] == 401
     assert (world.taken, world.count("watcher_listener_request_errors_total")) == ([], 1)
+
+
+async def test_of_several_proxies_the_last_one_says_who_sends(world: Listening) -> None:
+    """A client may send elements of its own: the gateway's is appended, or is a header of its own."""
+    known = forwarded(client(world.ca).certificate)
+    foreign = forwarded(client(authority()).certificate)
+
+    async def answered(*headers: str) -> int:
+        given = MultiDict(("X-Forwarded-Client-Cert", one) for one in headers)
+        return (await world.post(headers=given))[0]
+
+    assert await answered(f"{known},{foreign}") == await answered(known, foreign) == 401
+    assert await answered(f"{known},By=spiffe://x;Hash=abc") == 401
+    assert world.taken == []
+    assert await answered(f"{foreign},{known}") == await answered(foreign, known) == 200
+    assert len(world.taken) == 2
 
 
 async def test_a_header_of_nearly_32_kib_is_read(world: Listening) -> None:

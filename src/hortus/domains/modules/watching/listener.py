@@ -118,7 +118,7 @@ class EventListener:
     def _sender(self, request: web.Request) -> EventSender:
         try:
             if self._tls is None:
-                certificate = from_header(request.headers.get(HEADER))
+                certificate = from_header(request.headers.getall(HEADER, []))
             else:
                 transport = request.transport
                 tls = transport.get_extra_info("ssl_object") if transport is not None else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
@@ -19,19 +19,22 @@ class NoCertificate(Exception):
     """A request shows no certificate that can be read."""
 
 
-def from_header(value: str | None) -> x509.Certificate:
-    """The certificate in the first `Cert` of a header that Envoy writes. Raises NoCertificate.
+def from_header(values: Sequence[str]) -> x509.Certificate:
+    """The certificate in the last element of the header, which may be sent several times. Raises NoCertificate.
 
-    Elements are separated by commas, their parts by semicolons; a value in double quotes may hold both (Envoy's
-    documentation, "x-forwarded-client-cert").
+    Each proxy appends an element, so the last one is that of the proxy in front of the listener, and its sender may
+    have made up those before. Elements are separated by commas, their parts by semicolons; a value in double quotes may
+    hold both (Envoy's documentation, "x-forwarded-client-cert").
     """
+    value = ",".join(values)
     if not value:
         raise NoCertificate(f"the header {HEADER} is missing")
     if len(value.encode()) > LONGEST_HEADER:
         raise NoCertificate(f"the header {HEADER} is longer than {LONGEST_HEADER} bytes")
-    found = next((text for key, text in _parts(value) if key.lower() == "cert"), None)
+    given = _last_element(value)
+    found = given.get("cert")
     if not found:
-        raise NoCertificate(f"the header {HEADER} holds no Cert")
+        raise NoCertificate(f"the last element of the header {HEADER} holds no Cert")
     try:
         return certificates(unquote_to_bytes(found))[0]
     except (ValueError, IndexError):
@@ -48,16 +51,23 @@ def from_connection(der: bytes | None) -> x509.Certificate:
         raise NoCertificate("the client's certificate cannot be read") from None
 
 
-def _parts(value: str) -> Iterator[tuple[str, str]]:
-    """Yields key and value of each part, of all elements in order."""
-    for part in _split(value):
+def _last_element(value: str) -> Mapping[str, str]:
+    """The values of its parts, by their keys in small letters."""
+    found: dict[str, str] = {}
+    for part, separator in _split(value):
         key, equals, text = part.partition("=")
         if equals:
-            yield key.strip(), text
+            found[key.strip().lower()] = text
+        if separator == ",":
+            found = {}
+    return found
 
 
-def _split(value: str) -> Iterator[str]:
-    """Yields the texts between commas and semicolons that are outside of quotes, without the quotes."""
+def _split(value: str) -> Iterator[tuple[str, str]]:
+    """Yields the texts between commas and semicolons that are outside of quotes, each with the separator after it.
+
+    Quotes are taken away.
+    """
     text: list[str] = []
     quoted = escaped = False
     for letter in value:
@@ -69,8 +79,8 @@ def _split(value: str) -> Iterator[str]:
         elif letter == '"':
             quoted = not quoted
         elif letter in ",;" and not quoted:
-            yield "".join(text)
+            yield "".join(text), letter
             text = []
         else:
             text.append(letter)
-    yield "".join(text)
+    yield "".join(text), ""
