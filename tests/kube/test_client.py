@@ -16,7 +16,7 @@ from aiohttp import web
 from hortus.kube import errors
 from hortus.kube.access import Access, Credentials
 from hortus.kube.client import Client
-from hortus.kube.dialing import LOCAL_NETWORKS, AddressDenied, Dialer
+from hortus.kube.dialing import LOCAL_NETWORKS, METADATA_NETWORKS, AddressDenied, Dialer
 from hortus.kube.objects import Object, Resource
 from hortus.kube.requests import PatchKind, Propagation
 from hortus.kube.retries import Retries
@@ -379,6 +379,13 @@ _CLOUDS = ["100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "
 def test_a_dialer_knows_an_address_in_every_spelling(address: str) -> None:
     with pytest.raises(AddressDenied):
         Dialer(LOCAL_NETWORKS)((socket.AF_INET6, socket.SOCK_STREAM, 0, "", (address, 443, 0, 0)))
+    with pytest.raises(AddressDenied):
+        Dialer(METADATA_NETWORKS)((socket.AF_INET6, socket.SOCK_STREAM, 0, "", (address, 443, 0, 0)))
+
+
+def test_a_client_for_clusters_of_this_machine_is_a_dialer_of_loopback_and_no_metadata() -> None:
+    for family, address in ((socket.AF_INET, ("127.0.0.1", 443)), (socket.AF_INET6, ("::1", 443, 0, 0))):
+        Dialer(METADATA_NETWORKS)((family, socket.SOCK_STREAM, 0, "", address)).close()
 
 
 async def test_a_proxy_that_is_down_is_named_without_its_password() -> None:

@@ -50,8 +50,8 @@ SHARED_FLAGS: Final[tuple[Flag, ...]] = (
         "allow-local-clusters",
         "bool",
         False,
-        "Reach clusters on this machine itself, as those of hortus up, and at link-local addresses, those of metadata "
-        "services included.",
+        "Reach clusters on this machine itself, as those of hortus up. Link-local addresses and metadata services of "
+        "clouds are never reached.",
     ),
     Flag(
         "allow-plain-http",

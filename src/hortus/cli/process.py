@@ -19,7 +19,7 @@ from hortus.engine.process import files_within
 from hortus.engine.remote import RemotePool, RemoteSettings, SecretCredentials
 from hortus.engine.rollouts import RolloutGate
 from hortus.engine.serving import AdmissionWebhooks
-from hortus.kube import LOCAL_NETWORKS, Access, Client, ConnectionSettings, RateLimiter
+from hortus.kube import LOCAL_NETWORKS, METADATA_NETWORKS, Access, Client, ConnectionSettings, RateLimiter
 from hortus.kube.kubeconfig import Trust, load, through_proxy
 from hortus.kube.objects import Object, Resource
 
@@ -120,7 +120,7 @@ def _pool(host: Host, kubeconfigs: Cache, values: Mapping[str, Any], world: Host
         connect_timeout=timeout,
         sockets=files_within(values["cluster-connections"]),
         trust=Trust(plain_http=values["allow-plain-http"]),
-        deny=() if values["allow-local-clusters"] else LOCAL_NETWORKS,
+        deny=METADATA_NETWORKS if values["allow-local-clusters"] else LOCAL_NETWORKS,
     )
     if world is not None:
         limits = msgspec.structs.replace(limits, probe_every=_NEVER)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hortus.kube.auth import CredentialsFailed
     from hortus.kube.client import Client
     from hortus.kube.connection import Connection
-    from hortus.kube.dialing import LOCAL_NETWORKS, Dialing
+    from hortus.kube.dialing import LOCAL_NETWORKS, METADATA_NETWORKS, Dialing
     from hortus.kube.discovery import Discovery, ServedResource, UnknownResource
     from hortus.kube.metrics import RequestMetrics, RequestObserver
     from hortus.kube.ratelimit import RateLimiter
@@ -48,7 +48,7 @@ else:
             "answers": "ObjectList",
             "client": "Client",
             "connection": "Connection",
-            "dialing": "LOCAL_NETWORKS Dialing",
+            "dialing": "LOCAL_NETWORKS METADATA_NETWORKS Dialing",
             "discovery": "Discovery ServedResource UnknownResource",
             "metrics": "RequestMetrics RequestObserver",
             "ratelimit": "RateLimiter",
@@ -61,6 +61,7 @@ else:
 
 __all__ = [
     "LOCAL_NETWORKS",
+    "METADATA_NETWORKS",
     "Access",
     "Answer",
     "Client",

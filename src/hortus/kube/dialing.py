@@ -1,7 +1,8 @@
 """Opening sockets: the address check and the detection of dead peers.
 
 The address is checked here, after names are resolved and for every attempt, so that no DNS answer and no spelling of an
-address evades the check. Clients for clusters that an untrusted kubeconfig names are given `LOCAL_NETWORKS`.
+address evades the check. Clients for clusters that an untrusted kubeconfig names are given `LOCAL_NETWORKS`, or
+`METADATA_NETWORKS` where clusters may be on this machine.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from hortus.kube.tls import Contexts
 
 Network = IPv4Network | IPv6Network
 
-_LOCAL = ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "::/128", "::1/128", "fe80::/10")
+_MACHINE = ("0.0.0.0/8", "127.0.0.0/8", "::/128", "::1/128")
+_LINK = ("169.254.0.0/16", "fe80::/10")
 _METADATA = ("100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32", "fd00:ec2::/32", "fd20:ce::254/128")
 """Alibaba Cloud; Azure's platform; Oracle Cloud; services of AWS that instances reach by IPv6, credentials of EKS pods
 among them; Google Cloud by IPv6. The others are link-local."""
-LOCAL_NETWORKS: tuple[Network, ...] = tuple(map(ip_network, _LOCAL + _METADATA))
-"""This machine, link-local addresses, and the metadata services of clouds."""
+METADATA_NETWORKS: tuple[Network, ...] = tuple(map(ip_network, _LINK + _METADATA))
+"""Link-local addresses, and the metadata services of clouds: no cluster, registry or webhook is there."""
+LOCAL_NETWORKS: tuple[Network, ...] = (*map(ip_network, _MACHINE), *METADATA_NETWORKS)
+"""This machine, and those."""
 
 _TRANSLATED = ip_network("64:ff9b::/96")
 """IPv4 addresses behind a translator (RFC 6052)."""

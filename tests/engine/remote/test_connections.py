@@ -23,7 +23,7 @@ from tests.engine.remote.world import (
 from hortus.engine import Manager
 from hortus.engine.kubeconfigs import sealed
 from hortus.engine.remote import SECRETS, Phase, RemotePool, RemoteUnavailable, SecretCredentials
-from hortus.kube import LOCAL_NETWORKS, Access, Client, Connection, Credentials, Secret
+from hortus.kube import LOCAL_NETWORKS, METADATA_NETWORKS, Access, Client, Connection, Credentials, Secret
 from hortus.kube.errors import Garbage, KubeError, NotFound, Unauthorized
 from hortus.kube.objects import Object
 from hortus.testing.apiserver import TestServer, started_apiserver
@@ -179,6 +179,18 @@ async def test_addresses_that_are_not_allowed_are_never_dialled(server: TestServ
     async with world_of(server, deny=LOCAL_NETWORKS) as world:
         place = await world.give("local", server.kubeconfig_dict("red"))
         with pytest.raises(RemoteUnavailable, match=r"127\.0\.0\.1 is not allowed"):
+            await world.pool.at(place).list(CONFIGMAPS)
+        assert world.pool.state(place).phase is Phase.REFUSED
+
+
+async def test_where_this_machine_is_allowed_a_metadata_service_is_not(server: TestServer) -> None:
+    async with world_of(server, deny=METADATA_NETWORKS) as world:
+        place = await world.give("local", server.kubeconfig_dict("red"))
+        await world.pool.at(place).list(CONFIGMAPS)
+        stolen = server.kubeconfig_dict("red")
+        stolen["clusters"][0]["cluster"]["server"] = "https://169.254.169.254"
+        place = await world.give("stolen", stolen)
+        with pytest.raises(RemoteUnavailable, match=r"169\.254\.169\.254 is not allowed"):
             await world.pool.at(place).list(CONFIGMAPS)
         assert world.pool.state(place).phase is Phase.REFUSED
 

@@ -26,7 +26,7 @@ from multidict import CIMultiDictProxy
 from yarl import URL
 
 from hortus.kube.clock import Clock, SystemClock
-from hortus.kube.dialing import LOCAL_NETWORKS, AddressDenied, Dialer, Network
+from hortus.kube.dialing import LOCAL_NETWORKS, METADATA_NETWORKS, AddressDenied, Dialer, Network
 from hortus.kube.retries import retry_after
 from hortus.kube.secret import Secret, without_credential
 from hortus.kube.tls import client_context
@@ -107,7 +107,7 @@ class TransferSettings(msgspec.Struct, frozen=True, kw_only=True):
     plain_http: frozenset[str] = frozenset()
     """Hosts that may be spoken to without TLS."""
     local_hosts: frozenset[str] = frozenset()
-    """Hosts that may lie in one of the networks of `deny`."""
+    """Hosts that may lie in the networks of `deny`, but for `METADATA_NETWORKS`."""
     redirect_hosts: frozenset[str] | None = None
     """Hosts, besides the server itself, that it may redirect downloads to; None allows all that `deny` does not."""
     deny: tuple[Network, ...] = LOCAL_NETWORKS
@@ -267,7 +267,7 @@ class Transfer:
             raise RuntimeError("this client is closed")
         local = self.destinations.is_local_allowed(url)
         if local not in self._sessions:
-            self._sessions[local] = self._new_session(() if local else self.settings.deny)
+            self._sessions[local] = self._new_session(METADATA_NETWORKS if local else self.settings.deny)
         return self._sessions[local]
 
     def _new_session(self, deny: tuple[Network, ...]) -> aiohttp.ClientSession:

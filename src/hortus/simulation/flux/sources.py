@@ -13,7 +13,7 @@ from typing import Final
 
 from hortus.engine import Cache, Result, remove_finalizer
 from hortus.engine.finalizers import add_finalizer, is_deleting
-from hortus.kube import Client, durations
+from hortus.kube import METADATA_NETWORKS, Client, durations
 from hortus.kube.clock import Clock
 from hortus.kube.errors import KubeError, NotFound
 from hortus.kube.objects import Object, ObjectKey, Resource, format_time
@@ -75,7 +75,7 @@ class SourceController:
         named, ref = spec["url"].removeprefix("oci://"), spec.get("ref") or {}
         reference = parse_reference(f"{named}@{ref['digest']}" if "digest" in ref else f"{named}:{ref.get('tag')}")
         plain = frozenset({named.partition("/")[0]}) if spec.get("insecure") else frozenset()
-        settings = OciSettings(transfer=TransferSettings(deny=(), ca=ca, plain_http=plain, attempts=1))
+        settings = OciSettings(transfer=TransferSettings(deny=METADATA_NETWORKS, ca=ca, plain_http=plain, attempts=1))
         store = CredentialStore.from_docker_config(pull) if pull else None
         async with OciClient(settings=settings, credentials=store) as registry:
             chart = await registry.chart(reference)

@@ -12,7 +12,7 @@ from hortus.engine import Actor, StepError
 from hortus.engine.kubeconfigs import sealed
 from hortus.engine.process import files_within
 from hortus.engine.remote import KubeconfigRef, Phase, RemotePool, RemoteSettings, RemoteUnavailable, SecretCredentials
-from hortus.kube import LOCAL_NETWORKS, RequestObserver
+from hortus.kube import LOCAL_NETWORKS, METADATA_NETWORKS, RequestObserver
 from hortus.kube.errors import ApiError, Conflict, TransportError
 from hortus.kube.kubeconfig import Trust
 from hortus.kube.objects import ObjectKey
@@ -46,7 +46,7 @@ def remote_settings(values: Mapping[str, Any]) -> RemoteSettings:
         connect_timeout=timeout,
         sockets=files_within(values["cluster-connections"]),
         trust=Trust(plain_http=values["allow-plain-http"]),
-        deny=() if values["allow-local-clusters"] else LOCAL_NETWORKS,
+        deny=METADATA_NETWORKS if values["allow-local-clusters"] else LOCAL_NETWORKS,
     )
 
 

@@ -33,7 +33,7 @@ OPENSTACK_FLAGS: Final = (
         "openstack-local-networks",
         "bool",
         False,
-        "Allow addresses of OpenStack on this machine and link-local ones. They come from Secrets of tenants.",
+        "Allow addresses of OpenStack on this machine. They come from Secrets of tenants.",
     ),
     Flag(
         "openstack-poll-interval",

@@ -25,7 +25,7 @@ from hortus.domains.stacks.openstack.errors import (
     OpenStackError,
     RequestRefused,
 )
-from hortus.kube.dialing import LOCAL_NETWORKS, AddressDenied, Dialer
+from hortus.kube.dialing import LOCAL_NETWORKS, METADATA_NETWORKS, AddressDenied, Dialer
 from hortus.kube.secret import Secret, without_credential
 from hortus.kube.tls import client_context
 
@@ -42,7 +42,7 @@ class CloudLimits(msgspec.Struct, frozen=True, kw_only=True):
     connect: float = 10.0
     whole: float = 30.0
     local: bool = False
-    """True allows addresses of this machine and link-local ones."""
+    """True allows addresses of this machine."""
 
 
 class CloudAnswer(NamedTuple):
@@ -63,7 +63,7 @@ class CloudTransport:
         except ValueError as error:
             raise BadCloud(f"cacert: {error}; write the certificates in PEM") from None
         self._connector = aiohttp.TCPConnector(
-            limit=8, ssl=context, socket_factory=Dialer(() if limits.local else LOCAL_NETWORKS)
+            limit=8, ssl=context, socket_factory=Dialer(METADATA_NETWORKS if limits.local else LOCAL_NETWORKS)
         )
         self._limits = limits
         self._session: aiohttp.ClientSession | None = None
