@@ -237,13 +237,39 @@ def test_cluster_api_reaches_the_hooks_where_stacks_are_served_and_nowhere_else(
     [container] = made["Deployment"][0]["spec"]["template"]["spec"]["containers"]
     assert {"name": "hooks", "containerPort": 9442, "protocol": "TCP"} in container["ports"]
     [policy] = made["NetworkPolicy"]
-    assert {"ports": [{"port": "hooks", "protocol": "TCP"}]} in policy["spec"]["ingress"]
+    [hooks] = [one for one in policy["spec"]["ingress"] if one["ports"][0]["port"] == "hooks"]
+    assert [one["namespaceSelector"]["matchLabels"] for one in hooks["from"]] == [
+        {"kubernetes.io/metadata.name": "capi-system"},
+        {"kubernetes.io/metadata.name": "flux-system"},
+    ]
     namespace = service["metadata"]["namespace"]
     config = yaml.load(next(one for one in made["ConfigMap"] if "config.yaml" in one["data"])["data"]["config.yaml"])
     assert (config["hook-service"], config["hook-namespace"]) == ("hortus-hooks", namespace)
     assert any(one["metadata"]["namespace"] == namespace for one in made["Role"] if "secrets" in str(one["rules"]))
     without = _all_by_kind({"networkPolicy": {"enabled": True}})
     assert "hooks" not in str([without["Service"], without["NetworkPolicy"]])
+
+
+def test_who_may_reach_a_port_is_a_value_and_the_dashboard_has_a_policy_too() -> None:
+    peer = {"podSelector": {"matchLabels": {"app": "gateway"}}}
+    names = ("metricsFrom", "webhooksFrom", "hooksFrom", "watchersFrom", "dashboardFrom")
+    values = {
+        "config": {"stacks": True, "modules": True, "skr-watcher-image-tag": "1.0.0"},
+        "dashboard": {"enabled": True, "publicUrl": "https://fleet.example.org"},
+        "networkPolicy": {"enabled": True, **{name: [peer] for name in names}},
+    }
+    controllers, dashboard = sorted(_all_by_kind(values)["NetworkPolicy"], key=lambda one: str(one["metadata"]["name"]))
+    allowed = {one["ports"][0]["port"]: one.get("from") for one in controllers["spec"]["ingress"]}
+    assert allowed == {
+        "http-health": None,
+        "http-metrics": [peer],
+        "webhooks": [peer],
+        "hooks": [peer],
+        "events": [peer],
+    }
+    assert dashboard["spec"]["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "dashboard"
+    assert dashboard["spec"]["ingress"] == [{"ports": [{"port": "dashboard", "protocol": "TCP"}], "from": [peer]}]
+    assert dashboard["spec"]["egress"] == controllers["spec"]["egress"]
 
 
 def test_the_api_server_reaches_webhooks_where_their_kinds_are_served_and_nowhere_else() -> None:
@@ -391,7 +417,7 @@ def test_the_dashboard_reads_the_metrics_of_the_pods_of_its_release() -> None:
         name for name, one in deployments.items() if parsed.matches(one["spec"]["template"]["metadata"]["labels"])
     ]
     assert chosen == ["hortus"]
-    (policy,) = [one for one in found if one["kind"] == "NetworkPolicy"]
+    (policy, _) = [one for one in found if one["kind"] == "NetworkPolicy"]
     assert "http-metrics" in str(policy["spec"]["ingress"])
     given = {"dashboard": {**values["dashboard"], "oidc": {"issuerUrl": "https://idp.example.org"}}}
     with pytest.raises(CommandError, match=r"dashboard\.oidc\.clientId"):

@@ -100,6 +100,11 @@ def has(text: str) -> Callable[[Any], bool]:
     return lambda found: text in str(found)
 
 
+def _from_everybody(port: str) -> Callable[[Any], bool]:
+    """Rules of a NetworkPolicy that let everybody reach a port, by a peer that says so."""
+    return lambda rules: {"ports": [{"port": port, "protocol": "TCP"}], "from": [_EVERYBODY]} in rules
+
+
 def _oidc(name: str, value: Any, expected: Callable[[Any], bool]) -> Change:
     """A value of the dashboard's provider, as an argument. The others are what their own changes make them."""
     provider = (("dashboard.oidc.issuerUrl", "https://idp.example.org"), ("dashboard.oidc.clientId", "fleet"))
@@ -379,6 +384,41 @@ CHANGES: tuple[Change, ...] = (
         "NetworkPolicy/hortus",
         ("spec", "ingress", 1, "from"),
         [_EVERYBODY],
+    ),
+    Change(
+        "networkPolicy.webhooksFrom",
+        [_EVERYBODY],
+        "NetworkPolicy/hortus",
+        ("spec", "ingress"),
+        _from_everybody("webhooks"),
+        needs=(*_JUDGED, ("webhooks.agents", True)),
+        wave="rollouts",
+    ),
+    Change(
+        "networkPolicy.hooksFrom",
+        [_EVERYBODY],
+        "NetworkPolicy/hortus",
+        ("spec", "ingress"),
+        _from_everybody("hooks"),
+        needs=_JUDGED,
+        wave="rollouts",
+    ),
+    Change(
+        "networkPolicy.watchersFrom",
+        [_EVERYBODY],
+        "NetworkPolicy/hortus",
+        ("spec", "ingress"),
+        _from_everybody("events"),
+        needs=(("config.modules", True), ("config.skr-watcher-image-tag", "1.0.0")),
+        wave="rollouts",
+    ),
+    Change(
+        "networkPolicy.dashboardFrom",
+        [_EVERYBODY],
+        "NetworkPolicy/hortus-dashboard",
+        ("spec", "ingress", 0, "from"),
+        [_EVERYBODY],
+        needs=_SHOWN,
     ),
     Change("networkPolicy.egress", [_HTTPS], "NetworkPolicy/hortus", ("spec", "egress"), [_HTTPS]),
     Change("prometheus.enabled", False, "Service/hortus-metrics", (), GONE, wave="wholes"),

@@ -8,6 +8,8 @@
 - **Reviews** (`reviews`, `verdicts`): what a webhook is asked, and its answer.
 - **Certificates** (`certificates`): a pair of certificate and key, made here or read from files or a Secret.
 - **Authorities** (`authorities`): certificates by an authority of our own, for servers of others.
+- **Listening** (`listening`): the one way in which servers of this product listen, with its limits.
+- **Clients** (`clients`): callers that a server knows by their certificates.
 - **Server** (`server`): listens from its first certificate on, and shows a renewed one from the next handshake on.
 - **Keeper** (`keeper`): the controller that makes the certificate, renews it, and has clients trust it before.
 - **Endpoint** (`endpoints`): the URL or Service at which clients find the server.
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
         self_signed,
         values_of,
     )
+    from hortus.engine.serving.clients import KnownClients
     from hortus.engine.serving.configurations import WEBHOOK_CONFIGURATIONS, is_trusted
     from hortus.engine.serving.endpoints import ServingEndpoint
     from hortus.engine.serving.keeper import CertificateKeeper, ServerTrust, add_kept, add_served, read_pair
@@ -49,6 +52,7 @@ else:
         {
             "authorities": "IssuedPairs KeptPairs renewed",
             "certificates": "ServingPair is_due pair_from pair_in pair_of self_signed values_of",
+            "clients": "KnownClients",
             "configurations": "WEBHOOK_CONFIGURATIONS is_trusted",
             "endpoints": "ServingEndpoint",
             "keeper": "CertificateKeeper ServerTrust add_kept add_served read_pair",
@@ -71,6 +75,7 @@ __all__ = [
     "HttpsServer",
     "IssuedPairs",
     "KeptPairs",
+    "KnownClients",
     "MountedCertificate",
     "ReviewRequest",
     "ServerTrust",

@@ -20,9 +20,10 @@ from hortus.engine.files import FileWatch
 from hortus.engine.health import Address
 from hortus.engine.manager import Manager
 from hortus.engine.serving.certificates import ServingPair, pair_in
+from hortus.engine.serving.clients import KnownClients
 from hortus.engine.serving.listening import HttpListener
 from hortus.kube.listeners import LIMITS, ListenerLimits
-from hortus.kube.tls import identify, server_context
+from hortus.kube.tls import identify, server_context, trust
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -43,14 +44,19 @@ class HttpsServer:
         *,
         reads: Mapping[str, Handler] = MappingProxyType({}),
         shown: Callable[[ServingPair], None] | None = None,
+        clients: KnownClients | None = None,
         limits: ListenerLimits = LIMITS,
     ) -> None:
-        """`name` stands in logs; `shown` is called with each certificate from its first handshake on."""
+        """`name` stands in logs; `shown` is called with each certificate from its first handshake on.
+
+        With `clients` a POST request of any other client is answered 403.
+        """
         self.name = name
         self._address = address
         self._routes = routes
         self._reads = reads
         self._shown = shown
+        self._clients = clients
         self._limits = limits
         self._context: ssl.SSLContext | None = None
         self._identified = asyncio.Event()
@@ -61,6 +67,9 @@ class HttpsServer:
         """Show this certificate from the next handshake on. Raises ValueError, and then shows the former."""
         context = server_context(certificate=pair.certificate, key=pair.key)
         if self._context is None:
+            if self._clients is not None:
+                trust(context, self._clients.authority)
+                context.verify_mode = ssl.CERT_OPTIONAL  # clients of `reads` show none
             self._context = context
         else:
             identify(self._context, pair.certificate, pair.key)
@@ -79,7 +88,7 @@ class HttpsServer:
         await self._identified.wait()
         app = web.Application(client_max_size=_LARGEST)
         for path, handler in self._routes.items():
-            app.router.add_post(path, handler)
+            app.router.add_post(path, self._known(handler))
         for path, handler in self._reads.items():
             app.router.add_get(path, handler)
         listener = HttpListener(self._address, app, tls=self._context, limits=self._limits)
@@ -91,6 +100,17 @@ class HttpsServer:
         finally:
             self.port = 0
             await listener.stop()
+
+    def _known(self, handler: Handler) -> Handler:
+        clients = self._clients
+        if clients is None:
+            return handler
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            clients.check(request)
+            return await handler(request)
+
+        return answer
 
 
 class MountedCertificate:

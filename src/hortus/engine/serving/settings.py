@@ -35,6 +35,18 @@ WEBHOOK_FLAGS: Final = (
     Flag("webhook-service", "string", "hortus-webhooks", "Name of the webhooks' Service, and of their Secret."),
     Flag("webhook-namespace", "string", "hortus-system", "Namespace of both."),
     Flag("webhook-url", "string", "", "URL under which the API server reaches the webhooks, in place of the Service."),
+    Flag(
+        "webhook-client-ca-file",
+        "string",
+        "",
+        "PEM of the authority that certifies API servers as clients; without it anybody may call the webhooks.",
+    ),
+    Flag(
+        "webhook-client-names",
+        "string",
+        "",
+        "Common names of clients that may call the webhooks, with commas between; without any, each of that authority.",
+    ),
 )
 
 
@@ -47,6 +59,8 @@ class WebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     service: str
     namespace: str
+    client_ca_file: str = ""
+    client_names: str = ""
 
 
 def webhook_settings(values: Mapping[str, Any]) -> WebhookSettings:
@@ -67,4 +81,6 @@ def webhook_settings(values: Mapping[str, Any]) -> WebhookSettings:
         url=url,
         service=values["webhook-service"],
         namespace=values["webhook-namespace"],
+        client_ca_file=values["webhook-client-ca-file"],
+        client_names=values["webhook-client-names"],
     )

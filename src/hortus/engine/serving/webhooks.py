@@ -8,6 +8,7 @@ from typing import Final
 import structlog
 
 from hortus.engine.manager import Manager
+from hortus.engine.serving.clients import KnownClients
 from hortus.engine.serving.configurations import MANAGER, WEBHOOK_CONFIGURATIONS, configuration_trust
 from hortus.engine.serving.endpoints import ServingEndpoint
 from hortus.engine.serving.keeper import CertificateKeeper, add_kept
@@ -49,7 +50,8 @@ class AdmissionWebhooks:
         if not settings.configuration and not is_mounted(settings.folder):
             _log.info("webhooks are not served, since there is no certificate", folder=str(settings.folder))
             return None
-        server = HttpsServer(NAME, settings.address, self._routes)
+        clients = KnownClients.named(settings.client_ca_file, settings.client_names)
+        server = HttpsServer(NAME, settings.address, self._routes, clients=clients)
         if is_mounted(settings.folder):
             add_mounted(manager, server, settings.folder)
         else:

@@ -12,7 +12,7 @@ from hortus.domains.stacks.hooks.registration import MANAGER, extension_trust
 from hortus.domains.stacks.hooks.settings import HookSettings
 from hortus.engine import Manager
 from hortus.engine.health import Address, parse_address
-from hortus.engine.serving import CertificateKeeper, HttpsServer, ServingEndpoint, add_served
+from hortus.engine.serving import CertificateKeeper, HttpsServer, KnownClients, ServingEndpoint, add_served
 from hortus.kube import Client
 from hortus.kube.objects import ObjectKey
 
@@ -32,9 +32,10 @@ def add_hooks(
     config: str,
     namespace: str,
     charts: ChartRegistry | None = None,
+    clients: KnownClients | None = None,
 ) -> HttpsServer:
     """Add the server, and the controller of its certificate unless `folder` holds one."""
-    server = hook_server(address, HookHandler(client, releases=releases, clock=manager.clock), charts)
+    server = hook_server(address, HookHandler(client, releases=releases, clock=manager.clock), charts, clients)
     keeper = CertificateKeeper(
         client,
         key=ObjectKey(namespace, SECRET),
@@ -47,12 +48,17 @@ def add_hooks(
     return server
 
 
-def hook_server(address: Address, handler: HookHandler, charts: ChartRegistry | None = None) -> HttpsServer:
-    """The server of the hooks, and of `charts` for Flux."""
+def hook_server(
+    address: Address,
+    handler: HookHandler,
+    charts: ChartRegistry | None = None,
+    clients: KnownClients | None = None,
+) -> HttpsServer:
+    """The server of the hooks for `clients`, and of `charts` for Flux."""
     if charts is None:
-        return HttpsServer("runtime-hooks", address, handler.routes)
+        return HttpsServer("runtime-hooks", address, handler.routes, clients=clients)
     reads = {"/v2{rest:.*}": charts.answer}
-    return HttpsServer("runtime-hooks", address, handler.routes, reads=reads, shown=charts.identify)
+    return HttpsServer("runtime-hooks", address, handler.routes, reads=reads, shown=charts.identify, clients=clients)
 
 
 def add_configured(
@@ -76,6 +82,7 @@ def add_configured(
             config=settings.extension_config,
             namespace=settings.namespace,
             charts=charts,
+            clients=KnownClients.named(settings.client_ca_file, settings.client_names),
         )
 
 

@@ -38,6 +38,19 @@ FLAGS: Final = (
         "cso-hook-server-extensionconfig",
         "ExtensionConfig that leads Cluster API to a hook server with a certificate of its own; empty keeps none.",
     ),
+    Flag(
+        "hook-client-ca-file",
+        "string",
+        "",
+        "PEM of the authority that certifies Cluster API as a client (its --runtime-extension-client-cert-file); "
+        "without it anybody may call the hooks.",
+    ),
+    Flag(
+        "hook-client-names",
+        "string",
+        "",
+        "Common names of clients that may call the hooks, with commas between; without any, each of that authority.",
+    ),
     Flag("stacks-inventory", "bool", False, "Make each Cluster of a cluster stack a member of the inventory."),
 )
 
@@ -54,6 +67,8 @@ class HookSettings(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
     extension_config: str
     inventory: bool
+    client_ca_file: str
+    client_names: str
 
 
 def from_flags(values: Mapping[str, Any]) -> HookSettings:
@@ -83,4 +98,6 @@ def from_flags(values: Mapping[str, Any]) -> HookSettings:
         namespace=values["hook-namespace"],
         extension_config=values["hook-extension-config"],
         inventory=values["stacks-inventory"],
+        client_ca_file=values["hook-client-ca-file"],
+        client_names=values["hook-client-names"],
     )

@@ -18,6 +18,7 @@ from hortus.domains.garden.audit.buffer.metrics import BufferMetrics
 from hortus.domains.garden.audit.buffer.settings import TlsPart
 from hortus.domains.garden.audit.buffer.spool import SpoolFull
 from hortus.engine.health import Address
+from hortus.engine.serving.clients import shows_name
 from hortus.engine.serving.listening import HttpListener
 from hortus.kube.listeners import ListenerLimits
 from hortus.kube.secret import Secret
@@ -97,7 +98,7 @@ class AuditWebhook:
             await self._listener.stop()
 
     async def _receive(self, request: web.Request) -> web.Response:
-        if not self._known(request):
+        if self._tls is not None and not shows_name(request, self._tls.names):
             return self._refuse(403, "client", "the client certificate names nobody who may send")
         if (request.content_length or 0) > self._largest:
             return self._too_large()
@@ -133,11 +134,3 @@ class AuditWebhook:
     def _refuse(self, status: int, reason: str, text: str, headers: dict[str, str] | None = None) -> web.Response:
         self._metrics.turned_away.labels(reason).inc()
         return web.Response(status=status, text=f"{text}\n", headers=headers)
-
-    def _known(self, request: web.Request) -> bool:
-        """Returns whether the client's certificate has one of the names that are asked for."""
-        if self._tls is None or not self._tls.names or request.transport is None:
-            return True
-        given = request.transport.get_extra_info("peercert") or {}
-        found = (value for part in given.get("subject", ()) for name, value in part if name == "commonName")
-        return any(name in self._tls.names for name in found)
