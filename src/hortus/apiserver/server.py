@@ -85,7 +85,9 @@ class ApiServer:
         self.auditor = None if settings.audit is None else _auditor(settings.audit, clock)
         namespaces = NamespaceStates(storage)
         names = frozenset({settings.host, *settings.names})
-        self.webhooks = WebhookClient(own_names=names, own_port=self.port, services=services)
+        self.webhooks = WebhookClient(
+            own_names=names, own_port=self.port, services=services, local=settings.local_webhooks
+        )
         turns = FreeTurns() if settings.in_process else Turns()
         reviewer = DynamicAdmission(storage, self.registry, authorizer, self.webhooks, turns)
         judges = (*admission, AuthorGuard(storage, self.registry, authorizer))

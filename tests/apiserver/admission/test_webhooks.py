@@ -8,9 +8,10 @@ import pytest
 from aiohttp import web
 from tests.apiserver.admission.scripted import Webhook, configuration, patch, rule, webhook
 from tests.apiserver.store.etcdserver import free_port
-from tests.apiserver.wire import Answer, Wire, configmap
+from tests.apiserver.wire import Answer, Wire, configmap, connected
 
-from hortus.testing.apiserver import TestServer
+from hortus.apiserver import ApiServerSettings
+from hortus.testing.apiserver import TestServer, running_apiserver
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
 
@@ -182,7 +183,7 @@ _LIES: dict[str, tuple[Any, str]] = {
     "patch-when-validating": (patch(_set("a", "b")), "validating webhook may not return response.patch"),
     "not-found": (_whole("", 404), "failed to call webhook: the server could not find the requested resource"),
     "broken": (
-        _whole("oops", 500),
+        web.Response(text="oops", status=500),
         'failed to call webhook: an error on the server ("oops") has prevented the request',
     ),
     "redirect": (web.Response(status=302, headers={"Location": "https://127.0.0.1:1/"}), "(HTTP status 302)"),
@@ -367,3 +368,58 @@ async def test_judges_of_one_cluster_do_not_judge_another(
     assert (await other.post(path, configmap("c"))).code == 400
     await _remove(other, "Validating", f"{namespace}-a")
     assert (await other.post(path, configmap("c"))).code == 201
+
+
+_HERE = ("127.0.0.1", "localhost", "[::1]", "0.0.0.0", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]")
+"""Spellings of this machine."""
+
+
+async def _failing(wire: Wire, hook: Webhook, url: str) -> str:
+    """The error of a write that a webhook at this URL judges."""
+    client = {"url": url, "caBundle": hook.ca}
+    await _configure(wire, "Validating", "local", webhook("v.example.com", client, "default"))
+    answer = await wire.post("/api/v1/namespaces/default/configmaps?dryRun=All", configmap("a"))
+    await _remove(wire, "Validating", "local")
+    return "" if answer.code == 201 else str(answer.body["message"])
+
+
+async def test_a_webhook_of_a_logical_cluster_is_not_on_this_machine(hook: Webhook) -> None:
+    """The address is checked that is connected to: no spelling and no name evades it."""
+    hook.client("/v", lambda request: {"allowed": True})
+    async with running_apiserver(settings=ApiServerSettings(), clusters=["tenant"]) as server:
+        async with connected(server.cluster_url("tenant"), server.token, server.tls()) as wire:
+            for host in _HERE:
+                said = await _failing(wire, hook, f"https://{host}:{hook.port}/v")
+                assert said.endswith("webhooks of logical clusters may not be on this machine or its link"), host
+            assert "or its link" in await _failing(wire, hook, "https://169.254.169.254/latest/meta-data")
+            assert hook.asked == []
+        async with connected(server.url, server.token, server.tls()) as wire:
+            assert await _failing(wire, hook, f"https://127.0.0.1:{hook.port}/v") == ""
+
+
+async def test_a_setting_allows_this_machine_and_no_metadata_service(hook: Webhook) -> None:
+    hook.client("/v", lambda request: {"allowed": True})
+    async with (
+        running_apiserver(settings=ApiServerSettings(local_webhooks=True), clusters=["tenant"]) as server,
+        connected(server.cluster_url("tenant"), server.token, server.tls()) as wire,
+    ):
+        assert await _failing(wire, hook, f"https://127.0.0.1:{hook.port}/v") == ""
+        assert "or its link" in await _failing(wire, hook, "https://169.254.169.254/latest/meta-data")
+
+
+async def test_little_of_an_answer_that_is_no_review_is_shown(wire: Wire, namespace: str, hook: Webhook) -> None:
+    """client-go shows text alone, and 2,048 bytes of it."""
+    secret = "c4n4ry"
+    answers = {
+        "/json": web.Response(status=500, text=secret, content_type="application/json"),
+        "/text": web.Response(status=500, text="x" * 2048 + secret),
+        "/kind": web.json_response({"apiVersion": "v1", "kind": "x" * 4096 + secret, "response": {"uid": ""}}),
+    }
+    for path, answer in answers.items():
+        client = hook.client(path, lambda request, answer=answer: answer)
+        await _configure(wire, "Validating", namespace, webhook("v.example.com", client, namespace))
+        refused = await wire.post(_path(namespace), configmap("a"))
+        assert refused.code == 500, path
+        assert secret not in str(refused.body), path
+        assert len(refused.message) < 2500, path
+        await _remove(wire, "Validating", namespace)

@@ -19,6 +19,7 @@ import orjson
 
 from hortus.apiserver.admission.sessions import Sessions
 from hortus.apiserver.keyqueue import OWN_WORK
+from hortus.kube.dialing import AddressDenied
 from hortus.kube.objects import Object
 from hortus.kube.tls import client_context
 
@@ -28,7 +29,9 @@ LARGEST_ANSWER = 8 * 1024 * 1024
 _UNQUOTED = "/:@$&+,;=~"
 """Characters that Go does not escape in a path, besides letters, digits and `-._`."""
 _SHOWN_ANSWER = 1024
-"""Bytes of a foreign error that are repeated to the client."""
+"""Bytes of a foreign error that are repeated to the client; client-go's limit is 2,048."""
+_LONGEST_FAILURE = 2048
+"""Characters of the error for an answer that is none; parts of it may be the answer's."""
 _LONGEST_REFUSAL = 16 * 1024
 """Characters of a webhook's refusal that are repeated to the client; the answer itself may be 8 MiB of text."""
 _LONGEST, _LONGEST_OWN = 30.0, 10.0
@@ -39,26 +42,34 @@ ServiceResolver = Callable[[str, str, str, int], Awaitable[tuple[str, int]]]
 """(logical cluster, namespace, service, port) -> host and port to connect to. Raises LookupError when there is none."""
 
 
-def shortened(text: str) -> str:
+def shortened(text: str, most: int = _LONGEST_REFUSAL) -> str:
     """A webhook's refusal, cut to the length that an error may have."""
-    return text if len(text) <= _LONGEST_REFUSAL else f"{text[:_LONGEST_REFUSAL]}…"
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 class CallFailed(Exception):
     """A webhook gave no usable answer; the text, cut if necessary, is the reason that clients get."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(shortened(text))
+        super().__init__(shortened(text, _LONGEST_FAILURE))
 
 
 class WebhookClient:
-    """`own_ports` and `own_names` are the ports and names of this server itself."""
+    """`own_port` and `own_names` are the port and names of this server itself. With `local` the webhooks of logical
+    clusters other than root may be on this machine."""
 
-    def __init__(self, *, own_names: frozenset[str], own_port: int, services: ServiceResolver | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        own_names: frozenset[str],
+        own_port: int,
+        services: ServiceResolver | None = None,
+        local: bool = False,
+    ) -> None:
         self._own_names = own_names | _OURSELVES
         self._own_port = own_port
         self._services = services
-        self._sessions = Sessions()
+        self._sessions = Sessions(local=local)
 
     async def start(self) -> None:
         """Has no effect: sessions are made at the first call."""
@@ -80,7 +91,7 @@ class WebhookClient:
             async with asyncio.timeout(timeout):
                 url, connect_to, name = await self._address(cluster, config)
                 shown = f"{url}?timeout={_go_seconds(seconds)}" if seconds else url
-                session = self._sessions.of(cluster)
+                session = self._sessions.of(cluster, resolved=bool(connect_to))
                 return await _post(session, shown, connect_to, name, _trusting(config), body)
         except TimeoutError:
             where = _shown_url(config)
@@ -148,7 +159,7 @@ async def _post(
             answer = await response.content.read(LARGEST_ANSWER + 1)
             while len(answer) <= LARGEST_ANSWER and not response.content.at_eof():
                 answer += await response.content.read(LARGEST_ANSWER + 1 - len(answer))
-            status = response.status
+            status, media_type = response.status, response.headers.get("Content-Type", "text/plain")
     except aiohttp.ClientConnectorCertificateError:
         raise CallFailed(f'Post "{url}": tls: failed to verify certificate') from None
     except aiohttp.ClientConnectorError as error:
@@ -158,7 +169,7 @@ async def _post(
     if len(answer) > LARGEST_ANSWER:
         raise CallFailed(f"the answer is longer than {LARGEST_ANSWER} bytes")
     if status != 200:
-        raise CallFailed(_refusal(status, answer))
+        raise CallFailed(_refusal(status, answer if media_type.lower().startswith("text/") else b""))
     return answer
 
 
@@ -166,13 +177,16 @@ def _dial_words(error: aiohttp.ClientConnectorError) -> str:
     """The words of Go's dialer."""
     if isinstance(error, aiohttp.ClientConnectorSSLError):
         return f"tls: {error.os_error}"
+    if isinstance(error.os_error, AddressDenied):
+        where = f"dial tcp {error.host}:{error.port}"
+        return f"{where}: webhooks of logical clusters may not be on this machine or its link"
     if isinstance(error.os_error, ConnectionRefusedError):
         return f"dial tcp {error.host}:{error.port}: connect: connection refused"
     return f"dial tcp {error.host}:{error.port}: {error.os_error.strerror or error.os_error}"
 
 
 def _refusal(status: int, answer: bytes) -> str:
-    """The error of Go's client for an answer that is no success."""
+    """The error of Go's client for an answer that is no success; it shows nothing of an answer that is no text."""
     if status == 404:
         return "the server could not find the requested resource"
     text = answer[:_SHOWN_ANSWER].decode(errors="replace").strip()

@@ -1,4 +1,4 @@
-"""HTTP sessions for calls to webhooks, one per logical cluster, so that no cluster's calls wait for another's.
+"""HTTP sessions for calls to webhooks, of each logical cluster its own, so that no cluster's calls wait for another's.
 
 A pool of connections, the cache of names and the number of calls at once belong to one cluster each. Names are looked
 up in threads of their own, one of each cluster at a time: the system's resolver cannot be interrupted, and the
@@ -16,6 +16,9 @@ from typing import Any
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from hortus.apiserver.tenants import ROOT_CLUSTER
+from hortus.kube.dialing import LOCAL_NETWORKS, METADATA_NETWORKS, Dialer
+
 _CALLS = 64
 """Calls of one cluster at once; further ones wait, within their time."""
 _LOOKUPS = 32
@@ -24,17 +27,26 @@ _NUMBERS = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
 
 
 class Sessions:
-    def __init__(self) -> None:
-        self._sessions: dict[str, aiohttp.ClientSession] = {}
+    """With `local` the webhooks of logical clusters may be on this machine."""
+
+    def __init__(self, *, local: bool) -> None:
+        self._sessions: dict[tuple[str, bool], aiohttp.ClientSession] = {}
+        self._denied = METADATA_NETWORKS if local else LOCAL_NETWORKS
         self._threads = ThreadPoolExecutor(_LOOKUPS, thread_name_prefix="webhook-names")
         self._closing: set[asyncio.Task[None]] = set()
 
-    def of(self, cluster: str) -> aiohttp.ClientSession:
-        session = self._sessions.get(cluster)
+    def of(self, cluster: str, *, resolved: bool) -> aiohttp.ClientSession:
+        """The session for URLs of a cluster's configurations, or for addresses that a resolver of services gave.
+
+        The administrators of other logical clusters than root are not those of this machine, so their URLs may not lead
+        to it, nor to metadata services. The address that is connected to is checked, whatever its name resolved to.
+        """
+        session = self._sessions.get((cluster, resolved))
         if session is None:
+            dialer = Dialer(() if resolved or cluster == ROOT_CLUSTER else self._denied)
             # Packed answers are not unpacked: a megabyte may hold a gigabyte.
-            session = self._sessions[cluster] = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=_CALLS, resolver=_Names(self._threads)),
+            session = self._sessions[cluster, resolved] = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=_CALLS, resolver=_Names(self._threads), socket_factory=dialer),
                 trust_env=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
@@ -43,14 +55,15 @@ class Sessions:
 
     def forget(self, cluster: str) -> None:
         """End the calls of a cluster and close its connections."""
-        session = self._sessions.pop(cluster, None)
-        if session is not None:
-            task = asyncio.get_running_loop().create_task(session.close())
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
+        for resolved in (False, True):
+            session = self._sessions.pop((cluster, resolved), None)
+            if session is not None:
+                task = asyncio.get_running_loop().create_task(session.close())
+                self._closing.add(task)
+                task.add_done_callback(self._closing.discard)
 
     async def close(self) -> None:
-        for cluster in list(self._sessions):
+        for cluster, _ in list(self._sessions):
             self.forget(cluster)
         await asyncio.gather(*self._closing)
         # A lookup that is under way is left to itself: it may take the resolver another minute.

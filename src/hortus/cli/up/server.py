@@ -75,7 +75,13 @@ async def serve(
     audit = AuditSettings(audit_policy, state.logs / "audit.log") if audit_policy else None
     chosen = server_settings(config, store=store)
     backend = backend_of(chosen, state, ephemeral=ephemeral)
-    settings = ApiServerSettings(port=port, audit=audit, event_ttl=chosen.event_ttl, limits=chosen.limits)
+    settings = ApiServerSettings(
+        port=port,
+        audit=audit,
+        event_ttl=chosen.event_ttl,
+        limits=chosen.limits,
+        local_webhooks=chosen.local_webhooks,
+    )
     token = _simulation_token(state)
     simulation = UserInfo("system:simulation", groups=("system:masters",))
     clock = SteppedClock(SystemClock())
