@@ -52,6 +52,16 @@ def test_other_texts_are_no_versions_with_a_dot(text: str) -> None:
         parse_dot(text)
 
 
+@pytest.mark.parametrize("number", ["9" * 19, "9" * 5000])
+def test_a_number_that_no_integer_of_the_go_operator_holds_is_no_version(number: str) -> None:
+    """Python refuses to read thousands of digits, with an error of its own."""
+    for text in (f"docker-ferrol-1-27-v{number}", f"docker-ferrol-{number}-27-v1", f"docker-ferrol-1-27-v{number}-a-1"):
+        assert parse_either(text) is None
+    with pytest.raises(BadName):
+        parse_minor(f"1.{number}")
+    assert StackVersion(1, "alpha", number).order[:3] == (1, "alpha", False)
+
+
 @pytest.mark.parametrize("text", ["v1", "v1-alpha-1", "v1-beta-3"])
 def test_versions_with_dashes_are_read(text: str) -> None:
     assert parse_dash(text).dash == text

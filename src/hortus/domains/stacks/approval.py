@@ -7,11 +7,11 @@ with the Go operator. Otherwise one of these policies must list its version.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 
 from hortus.domains.stacks.names import ReleaseName, parse_minor
 from hortus.domains.stacks.types import StackPolicy, StackPolicySpec
-from hortus.engine import Cache, NotReadable, read
+from hortus.engine import Cache, read
+from hortus.kube.objects import key_of
 
 
 class Approvals:
@@ -21,15 +21,13 @@ class Approvals:
         self._policies = policies
 
     def approves(self, namespace: str, name: ReleaseName) -> bool:
-        """Reports whether a release of `namespace` is approved for any namespace."""
+        """Reports whether a release of `namespace` is approved for any namespace. Raises NotReadable."""
         return is_approved(self._specs(namespace), name)
 
     def _specs(self, namespace: str) -> Iterator[StackPolicySpec]:
         for obj in self._policies.values():
-            with suppress(NotReadable):
-                policy = read(StackPolicy, obj)
-                if policy.metadata.namespace == namespace:
-                    yield policy.spec
+            if key_of(obj).namespace == namespace:
+                yield read(StackPolicy, obj).spec
 
 
 def is_approved(policies: Iterable[StackPolicySpec], name: ReleaseName, *, user: str = "") -> bool:

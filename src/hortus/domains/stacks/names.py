@@ -33,10 +33,11 @@ LEASE: Final = GROUP
 PROVIDER_LEASE: Final = f"openstack.provider.{GROUP}"
 CONTROL_NAMESPACE: Final = "cso-system"
 
-_DOT: Final = re.compile(r"v(\d+)(?:-(\w+)\.(\w+))?", re.ASCII)
-_DASH: Final = re.compile(r"v(\d+)(?:-(\w+)-(\w+))?", re.ASCII)
-_NUMBER: Final = re.compile(r"\d+", re.ASCII)
-_MINOR: Final = re.compile(r"v?(\d+)\.(\d+)(?:\..*)?", re.ASCII)
+_DOT: Final = re.compile(r"v(\d{1,18})(?:-(\w+)\.(\w+))?", re.ASCII)
+_DASH: Final = re.compile(r"v(\d{1,18})(?:-(\w+)-(\w+))?", re.ASCII)
+_NUMBER: Final = re.compile(r"\d{1,18}", re.ASCII)
+"""Go's int has 18 digits and part of a 19th; Python refuses to read thousands of them."""
+_MINOR: Final = re.compile(r"v?(\d{1,18})\.(\d{1,18})(?:\..*)?", re.ASCII)
 
 
 class BadName(ValueError):

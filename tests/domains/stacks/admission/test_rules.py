@@ -38,6 +38,7 @@ class FakeLookups:
         return self._clusters
 
     async def policies(self, namespace: str) -> list[StackPolicySpec]:
+        self._fail()
         return self._policies
 
     def _fail(self) -> None:
@@ -254,3 +255,26 @@ async def test_a_cluster_uses_only_versions_that_are_approved_for_its_namespace(
     assert ("is not approved for namespace" in verdict.message) is not approved
     # One that has the class already keeps it.
     assert (await rules.check_cluster(new, new, lookups)).is_allowed
+
+
+@pytest.mark.parametrize("class_name", ["docker-ferrol-1-27-v9", "docker-new-1-27-v1", "docker-ferrol-1-27-v0-sha.new"])
+async def test_approval_does_not_depend_on_the_installation_of_the_release(class_name: str) -> None:
+    new = cluster(class_name, namespace="team", classNamespace="catalog")
+    lookups = FakeLookups(releases=RELEASES, policies=[StackPolicySpec("docker", versions=("v2",))])
+    for old in (None, cluster(None, namespace="team"), cluster("docker-ferrol-1-27-v2", namespace="team")):
+        verdict = await rules.check_cluster(new, old, lookups)
+        assert verdict.code == 422
+        assert "is not approved for namespace team" in verdict.message
+
+
+async def test_a_cluster_is_denied_while_the_approvals_of_its_class_cannot_be_read() -> None:
+    lookups = FakeLookups(releases=RELEASES)
+    lookups.error = TransportError("GET", "catalog", "no route to host")
+    new = cluster("docker-ferrol-1-27-v1")
+    verdict = await rules.check_cluster(new, None, lookups)
+    assert "StackPolicies of namespace catalog cannot be read" in verdict.message
+    assert "no route to host" in verdict.message
+    assert not verdict.is_allowed
+    # One that has the class already keeps it, and one of another kind of class needs no approval.
+    assert (await rules.check_cluster(new, new, lookups)).is_allowed
+    assert (await rules.check_cluster(cluster("quick-start"), None, lookups)).is_allowed

@@ -19,7 +19,7 @@ from hortus.domains.stacks.admission.lookups import ServerLookups
 from hortus.domains.stacks.admission.registration import CLUSTER_PATH, RELEASE_PATH, STACK_PATH
 from hortus.domains.stacks.admission.reviews import AdmissionReviews
 from hortus.domains.stacks.capi import CLUSTERS as CLUSTERS_BY_VERSION
-from hortus.domains.stacks.types import CLUSTER_STACK_RELEASES, CLUSTER_STACKS
+from hortus.domains.stacks.types import CLUSTER_STACK_RELEASES, CLUSTER_STACKS, STACK_POLICIES
 from hortus.engine.health import Address
 from hortus.engine.serving import AdmissionWebhooks, HttpsServer, MountedCertificate, ServingPair, self_signed
 from hortus.kube import Client, PatchKind, Resource, yaml
@@ -27,6 +27,7 @@ from hortus.kube.access import Access
 from hortus.kube.clock import SystemClock
 from hortus.kube.errors import ApiError, BadRequest
 from hortus.kube.objects import Object
+from hortus.simulation.capi.definitions import CRDS
 from hortus.testing.apiserver import TestServer
 
 WEBHOOKS = Resource(
@@ -113,7 +114,10 @@ async def registered(here: Served) -> AsyncIterator[None]:
 
 
 def test_the_documented_configuration_is_that_of_the_go_operator(upstream: Path) -> None:
+    """Clusters are named in v1beta2 besides."""
     theirs = yaml.load((upstream / "cso/deploy/cso-webhook-manifests.yaml").read_text())
+    clusters = next(one for one in theirs["webhooks"] if one["name"] == "validation.cluster.cluster.x-k8s.io")
+    clusters["rules"][0]["apiVersions"].append(PRESENT.version)
     ours = documented()
     for webhook in (*theirs["webhooks"], *ours["webhooks"]):
         service = webhook["clientConfig"]["service"]
@@ -147,7 +151,6 @@ async def check(world: CatalogWorld) -> None:
 
 
 async def test_a_cluster_that_names_its_class_by_reference_is_reviewed_as_well(here: Served) -> None:
-    """The rules name v1beta1; by their match policy the API server asks for v1beta2 too."""
     world = here.world
     await world.create(CLUSTER_STACK_RELEASES, V1, spec={})
     status = {"status": {"kubernetesVersion": "v1.27.3"}}
@@ -159,6 +162,50 @@ async def test_a_cluster_that_names_its_class_by_reference_is_reviewed_as_well(h
         await world.create(PRESENT, "shop", TEAM, spec={"topology": {**topology, "version": "v1.27.3"}})
         with pytest.raises(ApiError, match="is used by Clusters team/shop"):
             await world.client.delete(CLUSTER_STACK_RELEASES, V1, HOME)
+
+
+async def test_a_cluster_does_not_take_a_class_before_its_version_is_approved(here: Served) -> None:
+    """No release is installed, so the name of the class alone decides: on every way to it, and in both forms."""
+    world = here.world
+    await world.create(STACK_POLICIES, "ferrol", spec={"provider": "docker", "versions": ["v2"]})
+    denied = pytest.raises(ApiError, match=r"release docker-ferrol-1-27-v1 is not approved for namespace team")
+    topology = {"class": V1, "classNamespace": HOME, "version": "v1.27.3"}
+    by_reference = {"classRef": {"name": V1, "namespace": HOME}, "version": "v1.27.3"}
+    async with registered(here):
+        with denied:
+            await world.create(CLUSTERS, "shop", TEAM, spec={"topology": topology})
+        with denied:
+            await world.create(PRESENT, "shop", TEAM, spec={"topology": by_reference})
+        body = {"apiVersion": CLUSTERS.api_version, "kind": "Cluster", "metadata": {"name": "shop"}}
+        with denied:
+            await world.client.create(CLUSTERS, {**body, "spec": {"topology": topology}}, namespace=TEAM, dry_run=True)
+        with denied:
+            await world.client.apply(
+                CLUSTERS,
+                {**body, "metadata": {"name": "shop", "namespace": TEAM}, "spec": {"topology": topology}},
+                field_manager="team",
+            )
+        await world.create(CLUSTERS, "classic", TEAM, spec={})
+        with denied:
+            await world.client.patch(CLUSTERS, "classic", {"spec": {"topology": topology}}, TEAM)
+        with denied:
+            await world.client.patch(PRESENT, "classic", {"spec": {"topology": by_reference}}, TEAM)
+        await world.cluster("approved", "docker-ferrol-1-27-v2", namespace=TEAM, classNamespace=HOME)
+        moved = {"spec": {"topology": {"class": V1}}}
+        with denied:
+            await world.client.patch(CLUSTERS, "approved", moved, TEAM)
+
+
+async def test_clusters_are_reviewed_on_a_server_that_serves_v1beta2_alone(here: Served) -> None:
+    world = here.world
+    await world.create(STACK_POLICIES, "ferrol", spec={"provider": "docker", "versions": ["v2"]})
+    crd = await world.client.get(CRDS, "clusters.cluster.x-k8s.io")
+    served = [{**one, "served": one["name"] == PRESENT.version} for one in crd["spec"]["versions"]]
+    await world.client.patch(CRDS, "clusters.cluster.x-k8s.io", {"spec": {"versions": served}})
+    topology = {"classRef": {"name": V1, "namespace": HOME}, "version": "v1.27.3"}
+    async with registered(here):
+        with pytest.raises(ApiError, match="is not approved for namespace team"):
+            await world.create(PRESENT, "shop", TEAM, spec={"topology": topology})
 
 
 async def ask(here: Served, path: str, body: Any) -> Object:

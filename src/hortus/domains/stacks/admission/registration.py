@@ -1,4 +1,7 @@
-"""The webhooks as the Go operator registers them (SovereignCloudStack/cluster-stack-operator, config/webhook)."""
+"""The webhooks as the Go operator registers them (SovereignCloudStack/cluster-stack-operator, config/webhook).
+
+Clusters are named in v1beta2 as well: a server that serves that version alone would ask for none of them otherwise.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,10 @@ _REVIEWS: Final = ("v1", "v1alpha1")
 _PLACE: Final = "namespace"
 
 
-def _on(resource: Resource, *operations: str) -> tuple[Object, ...]:
+def _on(resource: Resource, *operations: str, versions: Sequence[str] = ()) -> tuple[Object, ...]:
     rule: Object = {
         "apiGroups": [resource.group],
-        "apiVersions": [resource.version],
+        "apiVersions": list(versions) or [resource.version],
         "operations": list(operations),
         "resources": [resource.plural],
     }
@@ -32,7 +35,7 @@ WEBHOOKS: Final[Sequence[ValidatingWebhook]] = (
     ValidatingWebhook(
         "validation.cluster.cluster.x-k8s.io",
         CLUSTER_PATH,
-        _on(next(one for one in CLUSTERS.values() if one.version == "v1beta1"), "CREATE", "UPDATE"),
+        _on(CLUSTERS["v1beta1"], "CREATE", "UPDATE", versions=sorted(CLUSTERS)),
         ("v1", "v1beta1"),
         namespace_flag=_PLACE,
     ),

@@ -103,6 +103,9 @@ async def check_cluster(new: CapiCluster, old: CapiCluster | None, lookups: Look
     if not new.class_name:
         return invalid(_CLUSTER, new.metadata.name, _CLASS, "is empty; name a ClusterClass")
     namespace, tag = new.class_namespace, tag_of_class(new.class_name)
+    changed = old is None or (old.class_name, old.class_namespace) != (new.class_name, new.class_namespace)
+    if changed and (verdict := await _check_approval(new, namespace, lookups)) is not ADMITTED:
+        return verdict
     try:
         release = await lookups.release(namespace, tag)
         version = release.status.kubernetes_version if release is not None else ""
@@ -112,9 +115,6 @@ async def check_cluster(new: CapiCluster, old: CapiCluster | None, lookups: Look
         if new.version != version:
             problem = f"is {new.version!r}; class {new.class_name} has the Kubernetes version {version}"
             return invalid(_CLUSTER, new.metadata.name, "spec.topology.version", problem)
-        changed = old is None or (old.class_name, old.class_namespace) != (new.class_name, new.class_namespace)
-        if changed and (verdict := await _check_approval(new, namespace, lookups)) is not ADMITTED:
-            return verdict
     except KubeError as error:
         return warn(f"ClusterStackRelease {namespace}/{tag} cannot be read: {error}; class and version are not checked")
     return ADMITTED if old is None or not old.class_name else _check_upgrade(new, old)
@@ -144,8 +144,16 @@ def _check_upgrade(new: CapiCluster, old: CapiCluster) -> AdmissionVerdict:
 
 
 async def _check_approval(cluster: CapiCluster, namespace: str, lookups: Lookups) -> AdmissionVerdict:
+    """The name of the class alone counts: its release may be installed after the Cluster is there."""
     name, user = release_of(cluster), cluster.metadata.namespace
-    if name is None or is_approved(await lookups.policies(namespace), name, user=user):
+    if name is None:
+        return ADMITTED
+    try:
+        policies = await lookups.policies(namespace)
+    except KubeError as error:
+        problem = f"StackPolicies of namespace {namespace} cannot be read: {error}; try again"
+        return refused(f"{_CLUSTER} {cluster.metadata.name}: {problem}")
+    if is_approved(policies, name, user=user):
         return ADMITTED
     return invalid(_CLUSTER, cluster.metadata.name, _CLASS, refusal(namespace, name, user=user))
 
