@@ -74,6 +74,10 @@ def test_words_count_in_any_case(action: str, kind: str) -> None:
             {"rule": {**RULE, "cidrs": ["10.0.0.0/255.0.0.0"]}},
             '.rule.cidrs[0]: Invalid value: "10.0.0.0/255.0.0.0": the prefix length must be a number of bits',
         ),
+        (
+            {"rule": {**RULE, "cidrs": ["fe80::%eth0/64"]}},
+            '.rule.cidrs[0]: Invalid value: "fe80::%eth0/64": must have no zone',
+        ),
         ({"rule": RULE, "rules": [RULE]}, ".rules: Forbidden: cannot stand next to rule; move that one into rules"),
         ({"rules": []}, ".rules: Required value: give at least one rule"),
         ({"rules": RULE}, ".rules: Invalid value: "),

@@ -79,6 +79,10 @@ def test_what_is_left_open_is_audited_and_strict() -> None:
         ({"allow": [{**ENTRY, "cidrs": [7]}]}, "p.allow[0].cidrs[0]: Invalid value: 7"),
         ({"allow": [{**ENTRY, "cidrs": ["10.0.0.0/8"] * 2}]}, 'p.allow[0].cidrs[1]: Duplicate value: "10.0.0.0/8"'),
         (
+            {"allow": [{**ENTRY, "cidrs": ['fe80::%x } accept; include "/etc/passwd" /128']}]},
+            "p.allow[0].cidrs[0]: Invalid value",
+        ),
+        (
             {"allow": [{**ENTRY, "ports": [0]}]},
             "p.allow[0].ports[0]: Invalid value: 0: must be a number from 1 to 65535",
         ),
@@ -96,6 +100,7 @@ def test_what_is_left_open_is_audited_and_strict() -> None:
         ({"registry": {"mirror": "images.example.org"}}, "p.registry.mirror: Invalid value"),
         ({"registry": {"mirror": "https://a:b:c"}}, "p.registry.mirror: Invalid value"),
         ({"registry": {"mirror": 'https://a/"x'}}, "p.registry.mirror: Invalid value"),
+        ({"registry": {"mirror": r"https://a/\q"}}, "p.registry.mirror: Invalid value"),
         ({"registry": {**MIRROR, "strict": "no"}}, "p.registry.strict: Invalid value"),
         ({"namespaces": ["Shop"]}, "p.namespaces[0]: Invalid value"),
         ({"namespaces": ["shop", "shop"]}, "p.namespaces[1]: Duplicate value"),

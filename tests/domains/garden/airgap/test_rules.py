@@ -40,7 +40,8 @@ def gap(**config: Any) -> AirGap:
 def test_the_firewall_accepts_the_list_and_counts_the_rest() -> None:
     lines = [line.strip() for line in firewall_rules(gap(allow=ALLOW), inside=INSIDE).splitlines()]
     assert lines[:3] == ["table inet hortus_airgap", "delete table inet hortus_airgap", "table inet hortus_airgap {"]
-    accepted = lines[lines.index("udp sport 546 udp dport 547 accept") + 1 : lines.index("}")]
+    answers = next(index for index, line in enumerate(lines) if "nd-neighbor-advert" in line)
+    accepted = lines[answers + 1 : lines.index("}")]
     assert accepted == [
         "ip daddr { 10.250.0.0/16 } accept",
         "ip6 daddr { 2001:db8:1::/64 } accept",
@@ -50,6 +51,20 @@ def test_the_firewall_accepts_the_list_and_counts_the_rest() -> None:
     ]
     assert "counter accept" in lines
     assert lines.count("goto outside") == 2
+
+
+def test_a_zone_is_no_part_of_a_network_that_is_inside() -> None:
+    zone = "fe80::%x } accept; flush ruleset; /64"
+    found = inside_networks(GardenShoot(spec=SnapshotSpec(networking=SnapshotNetworking(nodes=zone))))
+    assert found.cidrs == ()
+    assert ["spec.networking.nodes" in str(one) for one in found.errors] == [True]
+
+
+def test_a_set_of_the_firewall_has_no_network_inside_of_another() -> None:
+    nested = ["10.1.0.0/16", "10.0.0.0/8", "2001:db8::/32", "2001:db8:1::/48"]
+    text = firewall_rules(gap(allow=[{"cidrs": nested, "reason": "x"}]), inside=())
+    assert "ip daddr { 10.0.0.0/8 } meta l4proto tcp accept" in text
+    assert "ip6 daddr { 2001:db8::/32 } meta l4proto tcp accept" in text
 
 
 def test_a_restart_of_the_unit_replaces_the_table_and_never_removes_it() -> None:

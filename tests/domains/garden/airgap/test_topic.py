@@ -65,7 +65,7 @@ async def test_an_audited_gap_leaves_rules_and_no_policies(seed: SeedWorld) -> N
         assert list(made) == ["ConfigMap kube-system"]
         data = made["ConfigMap kube-system"]["data"]
         assert data.keys() == {"airgap.nft", "mode"}
-        assert "ip daddr { 10.250.0.0/16, 100.96.0.0/11, 100.64.0.0/13 } accept" in data["airgap.nft"]
+        assert "ip daddr { 10.250.0.0/16, 100.64.0.0/13, 100.96.0.0/11 } accept" in data["airgap.nft"]
         assert "counter accept" in data["airgap.nft"]
 
 
@@ -96,7 +96,7 @@ async def test_networks_that_the_infrastructure_reports_are_let_through(seed: Se
 
         async def let_through() -> bool:
             data = (await objects(seed)).get("ConfigMap kube-system", {}).get("data", {})
-            return "100.64.0.0/13, 10.9.0.0/16 } accept" in data.get("airgap.nft", "")
+            return "{ 10.9.0.0/16, 10.250.0.0/16, " in data.get("airgap.nft", "")
 
         await until(let_through)
 
@@ -132,6 +132,17 @@ async def test_a_secret_that_is_missing_or_wrong_is_named_and_mended(seed: SeedW
         error = await until(refused)
         assert "Secret ca must have bundle.crt alone" in error["description"]
         assert "c4n4ry" not in str(msgspec.to_builtins(error))
+
+
+async def test_a_bundle_with_other_bytes_next_to_its_certificates_is_refused(seed: SeedWorld) -> None:
+    await seed.add_shoot(shoot_document(resources=WITH_SECRET))
+    odd = base64.b64encode(b"# \xff\n" + pem().encode()).decode()
+    await seed.create(SECRETS, "ref-mirror-ca", TID, data={"bundle.crt": odd})
+    async with seed.running(AirGapTopic):
+        await seed.add_extension(TID, "airgap", {"registry": MIRROR})
+        found = await seed.operated(TID, "airgap", "Error")
+        assert found["status"]["lastError"]["codes"] == ["ERR_CONFIGURATION_PROBLEM"]
+        assert "Secret ca must have bundle.crt alone" in found["status"]["lastError"]["description"]
 
 
 async def test_a_configuration_that_admission_would_refuse_is_not_rendered(seed: SeedWorld) -> None:

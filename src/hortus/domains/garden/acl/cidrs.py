@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
 from typing import Final
 
+from hortus.domains.garden.extension.fields import parse_network
+
 Cidr = IPv4Network | IPv6Network
 
 EVERYWHERE: Final[tuple[Cidr, ...]] = (IPv4Network("0.0.0.0/0"), IPv6Network("::/0"))
@@ -25,7 +27,7 @@ def parse_cidr(text: str) -> tuple[Cidr, str]:
     """
     if "/" not in text:
         raise ValueError("must have a prefix length, as 10.0.0.0/8 has")
-    network = ip_network(text, strict=False)
+    network = parse_network(text, strict=False)
     if not text.partition("/")[2].isdecimal():
         raise ValueError("the prefix length must be a number of bits")
     if isinstance(network, IPv6Network) and network.prefixlen >= _MAPPED_BITS and network.subnet_of(_MAPPED):

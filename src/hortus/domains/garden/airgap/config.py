@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from hortus.domains.garden.airgap.names import API_VERSION, KIND
-from hortus.domains.garden.extension.fields import LAST_PORT, FieldReader
+from hortus.domains.garden.extension.fields import LAST_PORT, FieldReader, parse_network
 from hortus.schema import FieldError
 from hortus.schema.problems import duplicate, invalid, not_supported, required, type_invalid
 
@@ -208,7 +208,7 @@ class _Reader(FieldReader):
             try:
                 if not isinstance(one, str) or "/" not in one:
                     raise ValueError("must have a prefix length, as 10.0.0.0/8 has")
-                network = ip_network(one)
+                network = parse_network(one)
             except ValueError as error:
                 self.errors.append(invalid(place, one, str(error)))
                 continue

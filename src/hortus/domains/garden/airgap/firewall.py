@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Sequence
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses
 from typing import Any, Final
 
 from hortus.domains.garden.airgap.config import AirGap, AllowedDestination, Cidr, MirrorRegistry
@@ -19,6 +20,12 @@ TABLE: Final = "hortus_airgap"
 _LOG: Final = "hortus-airgap "
 _BURST: Final = "limit rate 10/second burst 50 packets"
 """Lines of the log; the counter has all packets."""
+_OWN: Final = (
+    'oifname "lo" accept',
+    "ip daddr 255.255.255.255 udp sport 68 udp dport 67 accept",
+    "ip6 daddr { ff02::1:2, fe80::/10 } udp sport 546 udp dport 547 accept",
+)
+"""A node asks for its addresses by itself, of servers on its link (RFC 2131, 4.1; RFC 8415, 7.1); pods do not."""
 
 
 def firewall_rules(gap: AirGap, *, inside: Sequence[Cidr]) -> str:
@@ -28,11 +35,12 @@ def firewall_rules(gap: AirGap, *, inside: Sequence[Cidr]) -> str:
         f"delete table inet {TABLE}",
         f"table inet {TABLE} {{",
         "  chain allowed {",
-        "    ct state established,related accept",
-        '    oifname "lo" accept',
-        "    icmpv6 type { nd-router-solicit, nd-neighbor-solicit, nd-neighbor-advert } accept",
-        "    udp sport 68 udp dport 67 accept",
-        "    udp sport 546 udp dport 547 accept",
+        "    ct state established accept",
+        # Errors alone: a helper of conntrack relates connections to others.
+        "    ct state related meta l4proto { icmp, ipv6-icmp } accept",
+        # Routers forward no packet to an address of the link (RFC 4291, 2.5.6).
+        "    ip6 daddr { fe80::/10, ff02::/16 } icmpv6 type "
+        "{ nd-router-solicit, nd-neighbor-solicit, nd-neighbor-advert } accept",
         *(f"    {line}" for line in _accepting(inside, "", ())),
         *(f"    {line}" for one in gap.allow for line in _entry(one)),
         "  }",
@@ -41,10 +49,11 @@ def firewall_rules(gap: AirGap, *, inside: Sequence[Cidr]) -> str:
         "    counter " + ("reject with icmpx type admin-prohibited" if gap.is_enforced else "accept"),
         "  }",
     ]
-    for hook in ("output", "forward"):
+    for hook, own in (("output", _OWN), ("forward", ())):
         lines += [
             f"  chain {hook} {{",
             f"    type filter hook {hook} priority filter; policy accept;",
+            *(f"    {line}" for line in own),
             "    jump allowed",
             "    goto outside",
             "  }",
@@ -57,10 +66,10 @@ def _entry(one: AllowedDestination) -> Iterable[str]:
 
 
 def _accepting(cidrs: Iterable[Cidr], protocol: str, ports: Sequence[int]) -> Iterable[str]:
-    networks = list(cidrs)
+    networks = list(cidrs)  # a set of nftables has no network inside of another
     match = f"{protocol} dport {{ {', '.join(map(str, ports))} }} " if ports else f"meta l4proto {protocol} "
-    for family, version in (("ip", 4), ("ip6", 6)):
-        found = [str(one) for one in networks if one.version == version]
+    for family, kind in (("ip", IPv4Network), ("ip6", IPv6Network)):
+        found = [str(one) for one in collapse_addresses(one for one in networks if isinstance(one, kind))]
         if found:
             yield f"{family} daddr {{ {', '.join(found)} }} {match if protocol else ''}accept"
 

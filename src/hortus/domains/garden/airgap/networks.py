@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from ipaddress import ip_network
 from typing import Final
 
 import msgspec
 
 from hortus.domains.garden.airgap.config import Cidr
+from hortus.domains.garden.extension.fields import parse_network
 from hortus.domains.garden.kinds.seedcluster import GardenShoot
 from hortus.schema import FieldError
 from hortus.schema.problems import invalid
@@ -32,7 +32,7 @@ def inside_networks(shoot: GardenShoot) -> InsideNetworks:
     has_nodes = False
     for part, path, text in _written(shoot):
         try:
-            found[ip_network(text)] = None
+            found[parse_network(text)] = None
         except ValueError as error:
             errors.append(invalid(path, text, str(error)))
         else:

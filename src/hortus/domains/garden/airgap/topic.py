@@ -211,10 +211,10 @@ async def _bundle(context: ExtensionContext, gap: AirGap) -> str:
     try:
         text = base64.b64decode(data.get(BUNDLE_KEY, ""), validate=True)
         x509.load_pem_x509_certificates(text)
-        alone = data.keys() == {BUNDLE_KEY}
+        found, alone = text.decode(), data.keys() == {BUNDLE_KEY}
     except (binascii.Error, ValueError):
-        alone = False
+        found, alone = "", False
     if not alone:
         problem = f"{path}: Secret {name} must have {BUNDLE_KEY} alone, with certificates in PEM"
         raise StepError(problem, reason="BundleInvalid", actor=Actor.USER, after=NEVER)
-    return text.decode()
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -16,6 +17,9 @@ LAST_PORT: Final = 65_535
 _LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _LONGEST_NAME: Final = 253
+_PORT: Final = re.compile(r"[0-9]{1,5}")
+_QUOTED: Final = frozenset('"\\')
+"""Characters that end a text in TOML, or begin an escape."""
 
 
 class FieldReader:
@@ -103,7 +107,7 @@ class FieldReader:
             self.errors.append(required(path, "give the registry as it stands in the names of images"))
             return ""
         host, colon, port = value.rpartition(":") if isinstance(value, str) and ":" in value else (value, "", "")
-        if not is_name(host) or (colon and not (port.isdecimal() and 0 < int(port) <= LAST_PORT)):
+        if not is_name(host) or (colon and not (_PORT.fullmatch(port) and 0 < int(port) <= LAST_PORT)):
             self.errors.append(invalid(path, value, "must be a host, or host:port"))
             return ""
         return str(value)
@@ -117,7 +121,7 @@ class FieldReader:
             known = found is not None and found.scheme in ("https", "http") and bool(found.hostname) and found.port != 0
         except ValueError:
             known, found = False, None
-        if not known or found is None or found.query or found.fragment or '"' in value or not value.isprintable():
+        if not known or found is None or found.query or found.fragment or _QUOTED & {*value} or not value.isprintable():
             self.errors.append(invalid(path, value, "must be an address such as https://images.example.org/path"))
             return ""
         if found.username is not None or found.password is not None:
@@ -129,9 +133,19 @@ class FieldReader:
         return str(value).rstrip("/")
 
 
+def parse_network(text: str, *, strict: bool = True) -> IPv4Network | IPv6Network:
+    """The network in a text, with `strict` without bits of a host. Raises ValueError.
+
+    A zone (RFC 4007) may be any text, also one that goes on as a rule of a firewall: it is refused.
+    """
+    if "%" in text:
+        raise ValueError("must have no zone: a network means the same on every machine")
+    return ip_network(text, strict=strict)
+
+
 def is_name(value: Any) -> bool:
     """Reports whether a value is a name of DNS in lower case."""
     return isinstance(value, str) and len(value) <= _LONGEST_NAME and _NAME.fullmatch(value) is not None
 
 
-__all__ = ["LAST_PORT", "FieldReader", "is_name"]
+__all__ = ["LAST_PORT", "FieldReader", "is_name", "parse_network"]
