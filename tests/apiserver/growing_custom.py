@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 _TEXT: dict[str, Any] = {"type": "string"}
@@ -68,7 +69,7 @@ def definition(plural: str, columns: tuple[str, ...] = ()) -> dict[str, Any]:
         "name": "v1",
         "served": True,
         "storage": True,
-        "schema": {"openAPIV3Schema": SCHEMA},
+        "schema": {"openAPIV3Schema": deepcopy(SCHEMA)},
         "subresources": {"status": {}},
         "selectableFields": [],
         "additionalPrinterColumns": [

@@ -106,7 +106,9 @@ def compile_rule(text: str, shape: CelShape, *, returns: str, optional: bool) ->
     except CompileError as error:
         words = str(error)
         text = f"{subject} {words}" if words.startswith("must evaluate") else f"{step} failed: {words}"
-        raise CompileError(text) from None
+        refused = CompileError(text)
+        refused.cost = error.cost
+        raise refused from None
 
 
 _SUBJECTS = {

@@ -130,6 +130,18 @@ async def test_a_role_by_reference_is_copied_and_followed(here: World) -> None:
             assert await here.objects_inside() == []
 
 
+async def test_a_small_role_of_a_million_permissions_is_refused_without_taking_it_apart(here: World) -> None:
+    await here.cluster()
+    async with here.inside() as inside:
+        words = {field: [f"{field}{number}" for number in range(100)] for field in ("verbs", "apiGroups", "resources")}
+        await inside.create(CLUSTER_ROLES, {"metadata": {"name": "wide"}, "rules": [words]})
+        async with here.controlled():
+            await here.ask(roleRef={"name": "wide"}, namespaces=["default"])
+            condition = await here.until_reason("NotAllowed")
+            assert "ClusterRole wide: rules: more than 100000 permissions" in condition["message"]
+            assert len(condition["message"]) < 500
+
+
 async def test_a_namespace_that_is_not_there_is_named(here: World) -> None:
     await here.cluster()
     async with here.controlled():

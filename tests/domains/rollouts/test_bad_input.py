@@ -17,6 +17,8 @@ from hortus.engine.rollouts.types import (
 )
 from hortus.kube.errors import Invalid
 
+DOUBLING = "cel.bind(x, [to], " + "cel.bind(x, [x, x, x, x], " * 15 + "{'a': x}" + ")" * 16
+"""It makes thousands of millions of texts."""
 STAGES = [{"name": "all", "maxConcurrency": 2}]
 
 
@@ -34,6 +36,8 @@ def _progressing(rollout: Rollout) -> tuple[str, str]:
         ({"succeeded": "self.spec.("}, "InvalidExpression", "spec.succeeded:"),
         ({"succeeded": "'yes'"}, "InvalidExpression", "spec.succeeded: must evaluate to a bool"),
         ({"cluster": "1 + 1"}, "InvalidExpression", "spec.cluster: must evaluate to a string"),
+        ({"version": "self.?a" + ".optMap(x, x)" * 20}, "InvalidExpression", "spec.version: the expression doubles"),
+        ({"patch": DOUBLING}, "InvalidExpression", "spec.patch: the evaluation could make too large a value"),
         ({"subject": "self.spec.missing"}, "SomeObjectsFail", "1 objects take part in no rollout: subject fails on"),
     ],
 )

@@ -16,8 +16,6 @@ from hortus.domains.access.coverage import RbacRule
 from hortus.domains.access.powers import PATH_VERBS, PATHS, POWERS, SYSTEM, TABLE, UNLISTED, Row
 
 SYSTEM_NAMESPACES: Final = frozenset({"kube-system", "kube-public", "kube-node-lease"})
-_MOST_PERMISSIONS: Final = 100_000
-"""Permissions of one request, above all that Kubernetes serves; about 0.1 s of work."""
 _TRANSITIVE: Final = ("escalate", "bind", "impersonate")
 """Verbs that are refused wherever they stand."""
 
@@ -74,11 +72,8 @@ class AccessPolicy(msgspec.Struct, frozen=True):
     ) -> list[Refusal]:
         """The parts of `rules` that a request of `namespace` may not ask for, in `namespaces` or (empty) cluster-wide.
 
-        `place` is where the rules come from, as `spec.rules`. A rule multiplies its lists, and a cluster's own role may
-        be of any size: beyond `_MOST_PERMISSIONS` that alone is refused.
+        `place` is where the rules come from, as `spec.rules`.
         """
-        if sum(len(rule.verbs) * len(rule.api_groups) * len(rule.resources) for rule in rules) > _MOST_PERMISSIONS:
-            return [Refusal(place, f"more than {_MOST_PERMISSIONS} permissions: verbs × groups × resources", UNLISTED)]
         allowed = self.powers(namespace)
         found = [
             refusal

@@ -70,10 +70,25 @@ def check_grant(access: ClusterAccess, cluster: ObjectMeta) -> None:
         )
 
 
+_MOST_PERMISSIONS = 100_000
+"""Permissions of one request, above all that Kubernetes serves; about 0.1 s of work."""
+
+
 def check_rules(
     policy: AccessPolicy, access: ClusterAccess, rules: Sequence[RbacRule], place: str, *, after: float = NEVER
 ) -> None:
-    """Refuse what the operator's policy does not allow. Raises Withdrawal, with `after`."""
+    """Refuse what the operator's policy does not allow. Raises Withdrawal, with `after`.
+
+    A rule multiplies its lists, and a cluster's own role may be of any size: beyond a bound that alone is refused.
+    """
+    if sum(len(rule.verbs) * len(rule.api_groups) * len(rule.resources) for rule in rules) > _MOST_PERMISSIONS:
+        raise Withdrawal(
+            f"{place}: more than {_MOST_PERMISSIONS} permissions, a verb on a resource of a group each (requester: ask "
+            "for less)",
+            reason=Reason.NOT_ALLOWED,
+            actor=Actor.USER,
+            after=after,
+        )
     found = policy.refusals(access.metadata.namespace, rules, access.spec.namespaces, place)
     if not found:
         return

@@ -44,8 +44,6 @@ class Known(NamedTuple):
     """True if the value is one of the expression's own variables."""
     word: str = "any"
     """The type of a value that no schema describes."""
-    content: float = 0
-    """The sum of the sizes of the elements, for a list literal."""
 
     @property
     def scalar(self) -> str:
@@ -63,8 +61,6 @@ class Analysis(NamedTuple):
     """The type word that follows from the schema, `any` without one."""
     root: Expression
     rewritten: bool
-    largest: float
-    """The size of the largest text that the expression can make."""
 
 
 def analyse(tree: ExpressionTree, source: str, variables: Mapping[str, Known]) -> Analysis:
@@ -73,7 +69,7 @@ def analyse(tree: ExpressionTree, source: str, variables: Mapping[str, Known]) -
     root, known = walk.visit(tree.root, dict(variables))
     word = known.scalar if known.shape is None or known.optional else known.shape.word
     reads = {name: None if None in fields else frozenset(map(str, fields)) for name, fields in walk.reads.items()}
-    return Analysis(known.cost, reads, word, root, walk.rewritten, walk.largest)
+    return Analysis(known.cost, reads, word, root, walk.rewritten)
 
 
 class _Walk:
@@ -83,7 +79,6 @@ class _Walk:
         self._next_id = max(positions, default=0) + 1000
         self.reads: dict[str, set[str | None]] = {}
         self.rewritten = False
-        self.largest = 0.0
 
     def visit(self, node: Expression, scope: dict[str, Known]) -> tuple[Expression, Known]:
         if isinstance(node, Constant):
@@ -164,9 +159,7 @@ class _Walk:
         if isinstance(node, ListOf):
             parts = [self.visit(element, scope) for element in node.elements]
             cost = 10 + sum(known.cost for _, known in parts)
-            return node._replace(elements=tuple(part for part, _ in parts)), Known(
-                cost, len(parts), content=sum(known.size for _, known in parts)
-            )
+            return node._replace(elements=tuple(part for part, _ in parts)), Known(cost, len(parts))
         entries: list[MapEntry] = []
         cost = 30.0
         for entry in node.entries:
@@ -229,7 +222,6 @@ class _Walk:
             text = f"found no matching overload for '{function}' applied to '({', '.join(words)})'"
             raise CompileError(self._complaint(node.id, text))
         found = price(function, [known.size for known in operands])
-        self.largest = max(self.largest, _made_size(function, operands))
         return Known(found.cost, found.size, word=word)
 
     def _read(self, node: Call, operands: list[Known]) -> Known:
@@ -249,21 +241,6 @@ class _Walk:
         else:
             inner = None
         return Known(1, inner.size if inner is not None else 1, inner, optional)
-
-
-def _made_size(function: str, operands: list[Known]) -> float:
-    """The size of the largest text that `function` can make; 0 for functions that do not grow texts."""
-    sizes = [known.size for known in operands]
-    match function:
-        case "_+_":
-            return sum(sizes)
-        case "replace" if len(sizes) > 2:
-            return sizes[0] * max(1, sizes[2])
-        case "join":
-            return sizes[0] * max([1, *sizes[1:]])
-        case "format":
-            return sizes[0] + sum(max(known.content, known.size) for known in operands[1:])
-    return 0
 
 
 def _loop(node: Comprehension, over: Known) -> dict[str, Known]:

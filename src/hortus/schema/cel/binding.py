@@ -71,13 +71,20 @@ class CelError(Exception):
 
 
 class CompileError(CelError):
-    """An expression is not valid CEL, or does not fit its variables. `returned` is its type where that is wrong."""
+    """An expression is not valid CEL, does not fit its variables, or takes too much whatever they hold.
+
+    `returned` is its type where that is wrong, `cost` its worst cost where that is.
+    """
 
     returned = ""
+    cost = 0.0
 
 
 class BudgetExceeded(CelError):
     """An evaluation was stopped because it took too many steps."""
+
+
+OVER_BUDGET = "operation cancelled: actual cost limit exceeded"
 
 
 class Overload(NamedTuple):
@@ -176,7 +183,7 @@ def _failure(text: str) -> CelError:
     """The library's run-time error in the words of cel-go."""
     bare = _without_status(text)
     if "Iteration budget exceeded" in bare:
-        return BudgetExceeded("operation cancelled: actual cost limit exceeded")
+        return BudgetExceeded(OVER_BUDGET)
     for pattern, words in _GO_WORDS:
         if found := pattern.search(bare):
             return CelError(words.format(*found.groups()))
@@ -262,6 +269,7 @@ _GO_CODES = {
 }
 
 __all__: Sequence[str] = [
+    "OVER_BUDGET",
     "BudgetExceeded",
     "CelError",
     "CelFunction",

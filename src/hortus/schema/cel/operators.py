@@ -52,6 +52,10 @@ _PAIRWISE = frozenset({"contains", "intersects", "equivalent"})
 _MULTIPLYING = frozenset({"replace", "join", "format"})
 
 
+_BEYOND = 1e15
+"""A size beyond all memory; larger ones would leave the range of floats."""
+
+
 class Price(NamedTuple):
     cost: float
     size: float = 1
@@ -59,6 +63,11 @@ class Price(NamedTuple):
 
 def price(function: str, sizes: list[float]) -> Price:
     """The worst case of a call of `function` on operands of at most `sizes`."""
+    cost, size = _price(function, sizes)
+    return Price(cost, min(size, _BEYOND))
+
+
+def _price(function: str, sizes: list[float]) -> Price:
     if function in _CHEAP:
         return Price(1)
     if function in _COMPARING:

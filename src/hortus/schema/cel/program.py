@@ -4,8 +4,9 @@
     program = compile_expression("object.spec.replicas <= params.limit", variables, returns="bool")
     program.run({"object": obj, "params": params})      # True, False, or CelError
 
-An expression cannot hang: its worst cost is bounded before it is accepted, the library stops an evaluation after 10,000
-rounds of loops, and regular expressions run in linear time.
+An expression cannot hang or take all memory, whoever compiles it: its length is bounded before it is parsed, its steps
+and its values before it runs (`bounds`), the library stops an evaluation after 10,000 rounds of loops, and regular
+expressions run in linear time.
 
 The library cannot do the following, which therefore differs from kube-apiserver: `transformMap` and
 `transformMapEntry`; sets and keyed lists compare and concatenate as plain lists; objects are untyped, so that operand
@@ -16,23 +17,39 @@ they cost; expressions nest at most 32 levels deep; a NUL character in a value l
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
 from hortus.schema.cel.analysis import Analysis, Known, analyse
-from hortus.schema.cel.binding import CelFunction, CompileError, Environment, Raw, has_nul, unbroken
+from hortus.schema.cel.binding import (
+    OVER_BUDGET,
+    BudgetExceeded,
+    CelFunction,
+    CompileError,
+    Environment,
+    Raw,
+    has_nul,
+    unbroken,
+)
+from hortus.schema.cel.bounds import TooCostly, check_bounds, is_always_bounded
 from hortus.schema.cel.library import KUBERNETES
 from hortus.schema.cel.shapes import MAX_REQUEST, CelShape
-from hortus.schema.cel.syntax import ExpressionTree
+from hortus.schema.cel.syntax import Expression, ExpressionTree
 
 RULE_BUDGET = 10_000_000
 """The limit of the worst cost of one rule times its evaluations for one object (apiextensions.k8s.io,
 StaticEstimatedCostLimit)."""
 SCHEMA_BUDGET = 100_000_000
 """The limit of the worst cost of all rules of a schema together."""
-MAX_EXPRESSION = 65_536
-"""Characters; longer ones are refused before they are parsed."""
+MAX_EXPRESSION = 16_384
+"""Characters; longer ones are refused before they are parsed, which takes about 20 µs a character at worst."""
+_MOST_NODES = 1 << 20
+"""Characters times two for each `optMap` and `optFlatMap`, whose operand is parsed twice: the library counts nodes only
+after it has made them all."""
+
+_DOUBLING = re.compile(r"opt(?:Flat)?Map")
 
 _WORDS = {"bool": "a bool", "string": "a string"}
 
@@ -40,21 +57,28 @@ _WORDS = {"bool": "a bool", "string": "a string"}
 class Program:
     """A compiled expression. `cost` is its worst cost; `reads` names the fields of each variable that it needs."""
 
-    __slots__ = ("_raw", "cost", "largest", "reads", "text")
+    __slots__ = ("_raw", "_unbounded", "cost", "reads", "text")
 
-    def __init__(self, text: str, raw: Raw, found: Analysis) -> None:
+    def __init__(self, text: str, raw: Raw, found: Analysis, unbounded: Expression | None) -> None:
+        """`unbounded` is the tree, where some variables could make its evaluation too costly."""
         self.text = text
         self._raw = raw
+        self._unbounded = unbounded
         self.cost = found.cost
-        self.largest = found.largest
         self.reads = found.reads
 
     def run(self, variables: Mapping[str, Any]) -> Any:
-        """The value as plain Python. Raises CelError."""
-        return self._raw.run(unbroken(dict(variables)) if has_nul(variables) else variables)
+        """The value as plain Python. Raises CelError; BudgetExceeded if it could take too many steps or too much memory
+        (`bounds`)."""
+        return self.run_unbroken(unbroken(dict(variables)) if has_nul(variables) else variables)
 
     def run_unbroken(self, variables: Mapping[str, Any]) -> Any:
         """The same for variables that have no NUL character anywhere."""
+        if self._unbounded is not None:
+            try:
+                check_bounds(self._unbounded, variables)
+            except TooCostly:
+                raise BudgetExceeded(OVER_BUDGET) from None
         return self._raw.run(variables)
 
 
@@ -73,14 +97,27 @@ def compile_expression(
     """
     if len(expression) > MAX_EXPRESSION:
         raise CompileError(f"the expression is longer than {MAX_EXPRESSION} characters")
+    if len(expression) << len(_DOUBLING.findall(expression)) > _MOST_NODES:
+        raise CompileError("the expression doubles its operands by optMap or optFlatMap too often")
     words = tuple((name, _word(kind)) for name, kind in variables.items())
     scope = {name: _known(kind, optional=name == optional) for name, kind in variables.items()}
     raw, found = _compiled(expression, _environment(words, tuple(functions)), scope)
     _check_result(raw.returns, found.returns, returns)
     if optional:
         given = tuple((f"{name}__given", "list") if name == optional else (name, word) for name, word in words)
-        raw, _ = _compiled(_bound(expression, optional), _environment(given, tuple(functions)), scope)
-    return Program(expression, raw, found)
+        raw, with_given = _compiled(_bound(expression, optional), _environment(given, tuple(functions)), scope)
+        return Program(expression, raw, found, _unbounded(with_given, dict(given)))
+    return Program(expression, raw, found, _unbounded(found, variables))
+
+
+def _unbounded(found: Analysis, variables: Mapping[str, object]) -> Expression | None:
+    """The tree, if its evaluation needs a check of its variables' sizes."""
+    try:
+        return None if is_always_bounded(found.root, variables, MAX_REQUEST) else found.root
+    except TooCostly as error:
+        refused = CompileError(f"{error}, whatever its variables hold")
+        refused.cost = found.cost
+        raise refused from None
 
 
 def _compiled(expression: str, environment: Environment, scope: Mapping[str, Known]) -> tuple[Raw, Analysis]:

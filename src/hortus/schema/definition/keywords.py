@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from hortus.schema import fieldpath
 from hortus.schema.cel.binding import CompileError
-from hortus.schema.cel.program import RULE_BUDGET, SCHEMA_BUDGET, Program
+from hortus.schema.cel.program import RULE_BUDGET, SCHEMA_BUDGET
 from hortus.schema.cel.shapes import MAX_REQUEST, CelShape
 from hortus.schema.nodes import SchemaError, SchemaNode, compile_node
 from hortus.schema.problems import FieldError, forbidden, invalid, json_text, not_supported, required
@@ -304,9 +304,12 @@ def _compiled(
     try:
         program = compile_rule(str(rule.get("rule")), shape, returns="bool", optional=optional)
     except CompileError as error:
-        yield _internal(rule, f"{path}.rule", str(error))
+        if error.cost * times > RULE_BUDGET:
+            yield from _afforded(error.cost, "estimated rule cost", f"{path}.rule", times, total)
+        else:
+            yield _internal(rule, f"{path}.rule", str(error))
         return
-    yield from _afforded(program, "estimated rule cost", f"{path}.rule", times, total)
+    yield from _afforded(program.cost, "estimated rule cost", f"{path}.rule", times, total)
     yield from _message(rule, shape, path, optional, total)
     if "oldSelf" in program.reads:
         if uncorrelated:
@@ -325,13 +328,16 @@ def _message(rule: Schema, shape: CelShape, path: str, optional: bool, total: _T
     try:
         program = compile_rule(text, shape, returns="string", optional=optional)
     except CompileError as error:
-        yield _internal(rule, where, str(error))
+        if error.cost > RULE_BUDGET:
+            yield from _afforded(error.cost, "estimated messageExpression cost", where, 1, total)
+        else:
+            yield _internal(rule, where, str(error))
         return
-    yield from _afforded(program, "estimated messageExpression cost", where, 1, total)
+    yield from _afforded(program.cost, "estimated messageExpression cost", where, 1, total)
 
 
-def _afforded(program: Program, name: str, path: str, times: float, total: _Total) -> Iterator[FieldError]:
-    cost = program.cost * times
+def _afforded(once: float, name: str, path: str, times: float, total: _Total) -> Iterator[FieldError]:
+    cost = once * times
     total.add(cost, path)
     if cost > RULE_BUDGET:
         yield forbidden(path, _over(name, cost, RULE_BUDGET))

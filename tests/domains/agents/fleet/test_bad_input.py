@@ -25,12 +25,16 @@ from hortus.testing.clusters import install
 from hortus.testing.waiting import wait_gone
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+DOUBLING = "cel.bind(x, [cluster.name], " + "cel.bind(x, [x, x, x, x], " * 15 + "{'a': x}" + ")" * 16
+"""It makes thousands of millions of names."""
 
 
 @pytest.mark.parametrize(
     ("spec", "reason", "text"),
     [
         ({"perCluster": "cluster."}, "InvalidExpression", "spec.perCluster"),
+        ({"perCluster": "cluster.?a" + ".optMap(x, x)" * 20}, "InvalidExpression", "spec.perCluster: the expression"),
+        ({"perCluster": DOUBLING}, "InvalidExpression", "spec.perCluster: the evaluation could make too large a value"),
         (
             {"clusterSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}},
             "InvalidSelector",

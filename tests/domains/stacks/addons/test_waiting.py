@@ -17,6 +17,10 @@ from hortus.kube.objects import key_of
 OBJECT = {"key": "gate", "apiVersion": "v1", "kind": "ConfigMap", "name": "gate", "namespace": "default"}
 
 
+DOUBLING = "cel.bind(x, [gate], " + "cel.bind(x, [x, x, x, x], " * 15 + "x == x" + ")" * 16
+"""It compares thousands of millions of ConfigMaps."""
+
+
 def waits(expression: str, *objects: Any, **more: Any) -> dict[str, Any]:
     return {"conditions": expression, "objects": list(objects), **more}
 
@@ -60,6 +64,9 @@ async def test_a_stage_waits_before_and_after_it(here: AddonWorld) -> None:
     [
         ("gate.data.open == ", [OBJECT], "CompileCELExpressionFailed", "Error"),
         ("door.data.open == 'yes'", [OBJECT], "WrongInputVar", "Error"),
+        (DOUBLING, [OBJECT], "CompileCELExpressionFailed", "Error"),
+        ("gate.?a" + ".optMap(x, x)" * 20 + ".hasValue()", [OBJECT], "CompileCELExpressionFailed", "Error"),
+        ("lists.range(gate.data.open.size() * 1000000).size() > 0", [OBJECT], "EvaluateCELConditionFailed", "Info"),
         ("'yes'", [OBJECT], "CELExpressionTypeMismatch", "Error"),
         ("gate.data.open", [OBJECT], "CELExpressionTypeMismatch", "Info"),
         ("gate.data.absent == 'yes'", [OBJECT], "EvaluateCELConditionFailed", "Info"),
