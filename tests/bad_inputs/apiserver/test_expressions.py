@@ -108,6 +108,28 @@ async def test_rules_that_are_too_long_or_too_deep_are_refused_with_the_kind(thi
     assert _verdict(await things.defined(_rule(rule))) == INVALID
 
 
+def _dense(number: int) -> str:
+    """An expression of 14 KiB that takes as long to compile as any of its length."""
+    return f"[{number}{',1' * 7000}].size() > 0"
+
+
+async def test_many_long_expressions_in_one_object_are_refused_before_they_are_compiled(
+    things: Things, wire: Wire
+) -> None:
+    rules = [{"rule": _dense(number)} for number in range(60)]
+    assert _verdict(await things.defined(TEXT | {"x-kubernetes-validations": rules})) == INVALID
+    conditions = [{"name": f"a{number}", "expression": _dense(number)} for number in range(60)]
+    for plural, content in {
+        "validatingadmissionpolicies": {
+            "spec": {"validations": [{"expression": one["expression"]} for one in conditions]}
+        },
+        "validatingwebhookconfigurations": {"webhooks": [{"name": "a.b.c", "matchConditions": conditions}]},
+    }.items():
+        answer = await wire.post(f"{ADMISSION}/{plural}", {"metadata": {"name": "long"}, **content})
+        assert _verdict(answer) == INVALID
+        assert "may have 131072 characters together" in answer.message
+
+
 async def test_a_rule_within_its_estimate_stops_at_its_budget(things: Things) -> None:
     schema = {"type": "array", "maxItems": 60, "items": TEXT | {"maxLength": 5}}
     assert _verdict(await things.defined(_rule("self.all(a, self.all(b, self.all(c, a != 'x')))", schema))) == CREATED

@@ -45,6 +45,8 @@ SCHEMA_BUDGET = 100_000_000
 """The limit of the worst cost of all rules of a schema together."""
 MAX_EXPRESSION = 16_384
 """Characters; longer ones are refused before they are parsed, which takes about 20 µs a character at worst."""
+MAX_EXPRESSIONS = 131_072
+"""Characters of all expressions of one object: they are compiled one after the other while all others wait."""
 _MOST_NODES = 1 << 20
 """Characters times two for each `optMap` and `optFlatMap`, whose operand is parsed twice: the library counts nodes only
 after it has made them all."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from hortus.schema import fieldpath
 from hortus.schema.cel.binding import CompileError
-from hortus.schema.cel.program import RULE_BUDGET, SCHEMA_BUDGET
+from hortus.schema.cel.program import MAX_EXPRESSIONS, RULE_BUDGET, SCHEMA_BUDGET
 from hortus.schema.cel.shapes import MAX_REQUEST, CelShape
 from hortus.schema.nodes import SchemaError, SchemaNode, compile_node
 from hortus.schema.problems import FieldError, forbidden, invalid, json_text, not_supported, required
@@ -250,15 +250,24 @@ def _broken(text: str) -> bool:
 
 
 class _Total:
-    """The worst cost of all rules of a schema."""
+    """The worst cost of all rules of a schema, and their length."""
 
     def __init__(self) -> None:
         self.cost = 0.0
+        self._length = 0
         self.rules: list[tuple[float, str]] = []
 
     def add(self, cost: float, path: str) -> None:
         self.cost += cost
         self.rules.append((cost, path))
+
+    def admits(self, text: str) -> bool:
+        """Reports whether one more expression may be compiled."""
+        self._length += len(text)
+        return self._length <= MAX_EXPRESSIONS
+
+
+_TOO_LONG = f"the expressions of the schema may have {MAX_EXPRESSIONS} characters together"
 
 
 def check_rules(node: SchemaNode, path: str) -> list[FieldError]:
@@ -301,6 +310,9 @@ def _compiled(
     rule: Schema, shape: CelShape, path: str, uncorrelated: str, times: float, total: _Total
 ) -> Iterator[FieldError]:
     optional = bool(rule.get("optionalOldSelf"))
+    if not total.admits(str(rule.get("rule"))):
+        yield forbidden(f"{path}.rule", _TOO_LONG)
+        return
     try:
         program = compile_rule(str(rule.get("rule")), shape, returns="bool", optional=optional)
     except CompileError as error:
@@ -325,6 +337,9 @@ def _message(rule: Schema, shape: CelShape, path: str, optional: bool, total: _T
     if not text:
         return
     where = f"{path}.messageExpression"
+    if not total.admits(text):
+        yield forbidden(where, _TOO_LONG)
+        return
     try:
         program = compile_rule(text, shape, returns="string", optional=optional)
     except CompileError as error:

@@ -14,6 +14,7 @@ from hortus.apiserver.builtin.strategy import BuiltinStrategy
 from hortus.apiserver.resources.definition import FieldProblem, WriteContext
 from hortus.kube.naming import dns_1035_label, dns_subdomain, path_segment, qualified_name
 from hortus.kube.objects import Object
+from hortus.schema.cel.program import MAX_EXPRESSIONS
 
 _REVIEW_VERSIONS = ("v1", "v1beta1")
 _SIDE_EFFECTS = ("None", "NoneOnDryRun")
@@ -23,11 +24,16 @@ _IDENTIFIER = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _URL_FORM = "desired format: https://host[/path]"
 
 
+_EXPRESSIONS = frozenset({"expression", "messageExpression", "valueExpression"})
+
+
 class WebhookStrategy(BuiltinStrategy):
     """MutatingWebhookConfiguration and ValidatingWebhookConfiguration."""
 
     def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
-        found: list[FieldProblem] = []
+        found = _too_long(obj.get("webhooks"), "webhooks")
+        if found:
+            return found
         seen: set[str] = set()
         for place, webhook in enumerate(obj.get("webhooks") or []):
             path, name = f"webhooks[{place}]", webhook.get("name", "")
@@ -167,7 +173,9 @@ class PolicyStrategy(BuiltinStrategy):
 
     def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
         spec = obj["spec"]
-        found: list[FieldProblem] = []
+        found = _too_long(spec, "spec")
+        if found:
+            return found
         if not spec.get("validations") and not spec.get("auditAnnotations"):
             sentence = "validations or auditAnnotations must contain at least one item"
             found += [required(f"spec.{key}", sentence) for key in ("validations", "auditAnnotations")]
@@ -235,6 +243,23 @@ def _expressions(spec: dict[str, Any]) -> list[FieldProblem]:
         for place, each in enumerate(spec.get(key) or []):
             texts.append((f"spec.{key}[{place}].{field}", each.get(field) or "", returns))
     return _uncompiled(texts, policy=True)
+
+
+def _too_long(value: Any, path: str) -> list[FieldProblem]:
+    """The problem of expressions that are too long together to be compiled."""
+    size = _length(value)
+    if size <= MAX_EXPRESSIONS:
+        return []
+    return [invalid(path, size, f"its expressions may have {MAX_EXPRESSIONS} characters together")]
+
+
+def _length(value: Any) -> int:
+    if isinstance(value, list):
+        return sum(map(_length, value))
+    if not isinstance(value, dict):
+        return 0
+    texts = [part for key, part in value.items() if key in _EXPRESSIONS and isinstance(part, str)]
+    return sum(map(len, texts)) + sum(map(_length, value.values()))
 
 
 def _uncompiled(texts: list[tuple[str, str, str]], *, policy: bool) -> list[FieldProblem]:
