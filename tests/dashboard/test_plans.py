@@ -124,7 +124,7 @@ async def test_objects_are_compared_with_the_permissions_of_the_viewer(world: Wo
 @pytest.mark.parametrize(
     ("broken", "why"),
     [
-        (lambda text: text.replace(b"1.1.0", b"1.2.0"), "was edited after it was saved"),
+        (lambda text: text.replace(b"1.1.0", b"1.2.0"), "edited after it was saved"),
         (
             lambda text: text.replace(b"plan.hortus.dev/v2", b"plan.hortus.dev/v9"),
             "was saved by another version of Hortus",

@@ -49,7 +49,7 @@ def test_a_plan_that_was_edited_is_refused(tmp_path: Path, field: str) -> None:
     saved = orjson.loads(path.read_bytes())
     saved[field] = {"server": "https://elsewhere", "plan": {"ended": "Horizon"}, "objects": []}[field]
     path.write_bytes(orjson.dumps(saved))
-    with pytest.raises(PlanFileError, match="was edited after it was saved"):
+    with pytest.raises(PlanFileError, match="edited after it was saved"):
         load(path)
 
 

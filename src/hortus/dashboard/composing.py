@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from hortus.dashboard.content import Content
 from hortus.dashboard.filters import Filters, chosen
 from hortus.dashboard.ranking import RankedRows
 from hortus.dashboard.readers import FleetWatch, VisibleState
-from hortus.dashboard.rendering import Drawn, draw
+from hortus.dashboard.rendering import Drawn, PagePart, draw
 from hortus.dashboard.viewers import Viewer
 from hortus.engine.events import EVENTS
 from hortus.engine.fleet import FleetKind
@@ -33,6 +34,8 @@ _LONGEST: Final = 0.5
 """Seconds between two beats: a change is to be seen within one second."""
 _MEASURED: Final = 1.0
 """Seconds for which work is counted until the beats are made longer or shorter."""
+_PIECE: Final = 0.02
+"""Seconds for which a page is drawn before others have their turn."""
 _JUDGED: Final = 15.0
 """Seconds for which contents are kept although nothing changed: some depend on the time."""
 _MOST_EVENTS: Final = 50
@@ -94,21 +97,48 @@ class Beats:
 
 
 class Drawings:
-    """The parts of contents that were drawn last; open pages that show the same share them."""
+    """The parts of contents that were drawn last; open pages that show the same share them.
 
-    def __init__(self, beats: Beats) -> None:
+    A page that takes long is drawn in pieces, and of all such pages one at a time: others wait for one piece at most.
+    """
+
+    def __init__(self, beats: Beats, clock: Clock) -> None:
         self._beats = beats
-        self._known: dict[int, tuple[Content, str, Drawn]] = {}
+        self._clock = clock
+        self._long = asyncio.Semaphore(1)
+        self._known: dict[tuple[int, str], tuple[Content, Drawn]] = {}
 
-    def of(self, content: Content, *, csrf: str, now: float) -> Drawn:
+    async def of(self, content: Content, *, csrf: str, now: float) -> Drawn:
         """The parts of a page. Those of an overview have no form of a session, so all sessions share them."""
         token = csrf if content.key is not None or content.upload else ""
-        known = self._known.get(id(content))
-        if known is None or known[0] is not content or known[1] != token:
-            with self._beats.working():
-                known = content, token, draw(content, csrf=token, now=now)
-        _keep(self._known, id(content), known)
-        return known[2]
+        place = id(content), token
+        if (known := self._found(content, place)) is None:
+            parts: list[PagePart] = []
+            pieces = draw(content, csrf=token, now=now)
+            if not self._goes_on(pieces, parts):
+                async with self._long:
+                    while known is None:
+                        await asyncio.sleep(0)  # others have their turn
+                        known = self._found(content, place)
+                        if known is None and self._goes_on(pieces, parts):
+                            break
+            known = known or Drawn(content.title, parts)
+        _keep(self._known, place, (content, known))
+        return known
+
+    def _found(self, content: Content, place: tuple[int, str]) -> Drawn | None:
+        known = self._known.get(place)
+        return known[1] if known is not None and known[0] is content else None
+
+    def _goes_on(self, pieces: Iterator[PagePart], parts: list[PagePart]) -> bool:
+        """Draws for a moment; returns True at the end."""
+        with self._beats.working():
+            began = self._clock.monotonic()
+            for part in pieces:
+                parts.append(part)
+                if self._clock.monotonic() - began >= _PIECE:
+                    return False
+        return True
 
 
 class Composer:
@@ -120,7 +150,8 @@ class Composer:
         self._contents: dict[_Place, tuple[int, Content]] = {}
         self._rows = RankedRows(clock)
         self.beats = Beats(clock)
-        self.drawings = Drawings(self.beats)
+        self.drawings = Drawings(self.beats, clock)
+        self._read_last: WeakKeyDictionary[Viewer, dict[tuple[object, ...], Content]] = WeakKeyDictionary()
         self._events: WeakKeyDictionary[Viewer, dict[tuple[str, ItemKey], tuple[float, Sequence[Happening], str]]] = (
             WeakKeyDictionary()
         )
@@ -178,6 +209,10 @@ class Composer:
         if key is not None and found.item is not None:
             content.blocks, content.actions = found.item.blocks, found.item.actions
         content.gone = key is not None and found.item is None
+        place, kept = (page.name, key, namespace, filters), self._read_last.setdefault(viewer, {})
+        known = kept.get(place)
+        content = known if known is not None and known == content else content  # an equal one keeps its picture
+        _keep(kept, place, content)
         return content
 
     @property

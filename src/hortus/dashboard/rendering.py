@@ -7,7 +7,7 @@ A page is a list of parts with an id and a digest each. A stream sends only the 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -18,6 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from hortus.dashboard import drawing
+from hortus.dashboard.bounding import LONGEST, bounded
 from hortus.dashboard.content import Content
 from hortus.dashboard.filters import SORTS
 from hortus.dashboard.viewers import Viewer
@@ -27,9 +28,9 @@ from hortus.engine.pages import STANDINGS, FleetPage, PageLink, StateMark, TimeC
 from hortus.terminal import clean
 
 _FOLDER: Final = Path(__file__).parent
-LONGEST: Final = 2000
-"""Characters of one text; an annotation or a message may have a million."""
 STATIC: Final = _FOLDER / "static"
+_COMMANDS: Final = 20
+"""Commands of one text; further backticks are text."""
 _ONE_LINE: Final = 16
 """Characters."""
 _COLUMNS: Final = ("since", "expires", "version", "region")
@@ -133,8 +134,8 @@ def _environment() -> Environment:
     return made
 
 
-def draw(content: Content, *, csrf: str, now: float) -> Drawn:
-    """The parts of a page."""
+def draw(content: Content, *, csrf: str, now: float) -> Iterator[PagePart]:
+    """The parts of a page, each of them soon drawn."""
     values = {
         "content": content,
         "now": now,
@@ -146,14 +147,15 @@ def draw(content: Content, *, csrf: str, now: float) -> Drawn:
     pieces: list[tuple[str, Callable[[], str]]] = [("notes", module.notes), ("head", module.head)]
     if content.window is not None:
         pieces += [("facets", module.facets), ("rows", module.rows)]
-    found = [(f"part-{name}", piece().strip()) for name, piece in pieces]
-    for number, block in enumerate(content.blocks):
-        found.append((f"part-block-{number}", module.block(block, number).strip()))
-    return Drawn(content.title, [PagePart(id, html, _digest(html)) for id, html in found])
+    for name, piece in pieces:
+        yield _part(f"part-{name}", piece())
+    for number, block in enumerate(bounded(content.blocks)):
+        yield _part(f"part-block-{number}", module.block(block, number))
 
 
-def _digest(html: str) -> str:
-    return hashlib.sha256(html.encode()).hexdigest()[:8]
+def _part(id: str, drawn: str) -> PagePart:
+    html = drawn.strip()
+    return PagePart(id, html, hashlib.sha256(html.encode()).hexdigest()[:8])
 
 
 def page(drawn: Drawn, content: Content, frame: PageFrame) -> str:
@@ -191,10 +193,11 @@ def _kind_of(cell: object) -> str:
 
 
 def _pieces(text: object) -> Iterable[tuple[object, bool]]:
-    """A text in pieces; those between backticks, such as commands, are True."""
+    """A text, cut, in pieces; those between backticks, such as commands, are True."""
+    text = shown(text)
     if not isinstance(text, str) or text.count("`") < 2:
         return [(text, False)]
-    return [(piece, number % 2 == 1) for number, piece in enumerate(text.split("`"))]
+    return [(piece, number % 2 == 1) for number, piece in enumerate(text.split("`", 2 * _COMMANDS))]
 
 
 def _columns_of(rows: Iterable[FleetRow]) -> list[tuple[str, str]]:

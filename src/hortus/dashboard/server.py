@@ -208,15 +208,17 @@ class Dashboard:
         if as_json:
             return _json(document(content, self._clock.now()), status)
         assert session is not None, "only programs come without one"
-        return self._drawn(request, session, content, status)
+        return await self._drawn(request, session, content, status)
 
-    def _drawn(self, request: web.Request, session: ViewerSession, content: Content, status: int) -> web.StreamResponse:
+    async def _drawn(
+        self, request: web.Request, session: ViewerSession, content: Content, status: int
+    ) -> web.StreamResponse:
         now = self._clock.now()
         frame = rendering.PageFrame(
             self._catalogue.pages.values(), session.viewer, session.csrf, request.rel_url.raw_path_qs, now,
             session.said.pop(request.query.get(_SAID, ""), ""),
         )  # fmt: skip
-        drawn = self._composer.drawings.of(content, csrf=session.csrf, now=now)
+        drawn = await self._composer.drawings.of(content, csrf=session.csrf, now=now)
         return _html(rendering.page(drawn, content, frame), status)
 
     async def _composed(self, viewer: Viewer, asked: _Asked, *, patient: bool = False) -> Content:
@@ -274,11 +276,12 @@ class Dashboard:
         session = self._session(request)
         if session is None:
             raise web.HTTPSeeOther(f"/login?next=/{PlansPage.name}")
-        name, content = await _uploaded(request, session)
-        try:
-            key = await self._plans.open(session.viewer, name, content)
-        except PlanFileError as refused:
-            raise web.HTTPBadRequest(text=f"Not opened: {refused}") from None
+        with self._plans.one_at_a_time(session.viewer):
+            name, content = await _uploaded(request, session)
+            try:
+                key = await self._plans.open(session.viewer, name, content)
+            except PlanFileError as refused:
+                raise web.HTTPBadRequest(text=f"Not opened: {refused}") from None
         _log.info("a viewer opened a plan", user=session.viewer.username, size=len(content))
         raise web.HTTPSeeOther(rendering.address_of((PlansPage.name, key.kind, "-", key.name)))
 

@@ -116,7 +116,7 @@ class PageStream:
             )
         except KubeError:
             return None
-        return self._composer.drawings.of(content, csrf=self._session.csrf, now=self._clock.now())
+        return await self._composer.drawings.of(content, csrf=self._session.csrf, now=self._clock.now())
 
 
 async def _send(response: web.StreamResponse, event: str, data: bytes) -> None:

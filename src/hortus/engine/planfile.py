@@ -1,8 +1,9 @@
 """The file of a plan: what was planned, and by which state of the management cluster, so that drift is seen later.
 
-`hortus plan --save` writes it, `hortus rollout approve --plan` reads it. The file carries its own checksum: a plan that
-was edited is no plan. Of each object that the plan changes it holds checksums of the states on the planned way; an
-object that is in none of them has drifted. Status and the server's bookkeeping do not count, and Secrets are left out.
+`hortus plan --save` writes it, `hortus rollout approve --plan` reads it. The file carries its own checksum, against
+damage and careless edits: it has no key, so whoever can write the file can write one that fits. Of each object that the
+plan changes it holds checksums of the states on the planned way; an object that is in none of them has drifted. Status
+and the server's bookkeeping do not count, and Secrets are left out.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ def understood(content: bytes, name: str) -> PlanFile:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise PlanFileError(f"{name} is no saved plan, or not all of it: {error}; {_AGAIN}") from None
     if found.checksum != _checksum(found):
-        raise PlanFileError(f"{name} was edited after it was saved: its checksum does not fit; {_AGAIN}")
+        raise PlanFileError(f"{name} was damaged, or edited after it was saved: its checksum does not fit; {_AGAIN}")
     return found
 
 
