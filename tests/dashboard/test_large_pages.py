@@ -12,8 +12,8 @@ import pytest
 from tests.dashboard.conftest import HOME, World, make_cluster
 from tests.dashboard.test_plans import plan_file, upload
 
-from hortus.dashboard import rendering
-from hortus.dashboard.bounding import CHARACTERS, ROWS, ROWS_IN_ALL, bounded
+from hortus.dashboard import drawing, rendering
+from hortus.dashboard.bounding import CHARACTERS, LONGEST, ROWS, ROWS_IN_ALL, bounded
 from hortus.dashboard.plans import LARGEST
 from hortus.engine.pages import (
     Bar,
@@ -136,7 +136,14 @@ async def test_an_upload_of_a_user_waits_for_none_of_another(world: World, tmp_p
 @pytest.mark.parametrize("text", ["`" * MIB, "`a" * MIB, "a" * MIB, "<" * MIB])
 def test_a_text_is_cut_before_it_is_taken_apart(text: str) -> None:
     pieces = list(rendering._pieces(text))
-    assert sum(len(str(piece)) for piece, _ in pieces) <= rendering.LONGEST + 40 and len(pieces) <= 41
+    assert sum(len(str(piece)) for piece, _ in pieces) <= LONGEST + 40 and len(pieces) <= 41
+
+
+@pytest.mark.parametrize("text", ["\u202e\x1b[31m" + "a" * MIB, '"><script>' * 1000])
+def test_texts_of_pictures_are_cut_and_escaped_as_all_texts_are(text: str) -> None:
+    drawn = drawing.bar(Bar(text, [BarPart(text, "well", 1)]))
+    drawn += drawing.strip([Happening("2026-01-01T00:00:00Z", "well", text, text)] * 2, 1.8e9)
+    assert len(drawn) < 40_000 and "<script>" not in drawn and "\u202e" not in drawn and "\x1b" not in drawn
 
 
 def tree(width: int) -> TreeNode:
@@ -179,7 +186,7 @@ def test_every_kind_of_block_is_bounded_and_says_what_is_left_out(name: str) -> 
 
 def test_long_texts_leave_room_for_fewer_rows() -> None:
     (found,) = bounded([Grid("Title", ("One", "Two"), [["a" * MIB, "b" * MIB]] * ROWS)])
-    assert 0 < count(found) <= CHARACTERS / rendering.LONGEST / 2
+    assert 0 < count(found) <= CHARACTERS / LONGEST / 2
     small = [Grid("Title", ("One",), [["a"]] * 3), FactList("Facts", [("a", "b")])]
     assert bounded(small) == small
 

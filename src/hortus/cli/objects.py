@@ -25,6 +25,7 @@ from hortus.terminal import (
     OutputFormat,
     Table,
     open_garden,
+    print_line,
     print_objects,
     print_table,
 )
@@ -184,7 +185,7 @@ async def widened(
         except NotAFleet as error:
             raise CommandError(f"{error}: is this the management cluster? (--kubeconfig)") from None
     for note in reader.notes:
-        click.echo(f"note: {note}", err=True)
+        print_line(f"note: {note}", err=True)
     facts, now = columns.facts(reader.objects), time.time()
     known = {head.upper() for head in table.heads}
     cells = []

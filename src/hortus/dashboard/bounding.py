@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 
+from markupsafe import Markup
 from msgspec.structs import replace
 
 from hortus.engine.pages import (
@@ -24,6 +25,7 @@ from hortus.engine.pages import (
     Tree,
     TreeNode,
 )
+from hortus.terminal.escaping import printable
 
 _T = TypeVar("_T")
 LONGEST: Final = 2000
@@ -34,6 +36,14 @@ ROWS_IN_ALL: Final = 1000
 CHARACTERS: Final = 300_000
 """Characters of the rows of all blocks of a page, each text cut to the longest."""
 _FULL: Final = "Left out, since the page is full."
+
+
+def shown(value: object) -> object:
+    """A text as a page may show it, cut and without control and direction characters; anything else as it is."""
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return value
+    text = printable(value[:LONGEST])
+    return text if len(value) <= LONGEST else f"{text}… ({len(value):,} characters)"
 
 
 class _Room:

@@ -10,23 +10,24 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
+from hortus.dashboard.bounding import shown
 from hortus.engine.fleet import seconds_of
 from hortus.engine.pages import Bar, Happening, Plot
 
 _WIDTH, _BAR_HEIGHT, _STRIP, _PLOT = 600, 18, 28, 160
 
 
-def bar(shown: Bar) -> Markup:
+def bar(one: Bar) -> Markup:
     """One bar, its parts in their order, with a text for those who do not see it."""
-    total = shown.total
-    spoken = ", ".join(f"{part.count} {part.name}" for part in shown.parts if part.count) or "none"
+    total = one.total
+    spoken = ", ".join(f"{part.count} {part.name}" for part in one.parts if part.count) or "none"
     inner, left = [], 0.0
-    for part in shown.parts:
+    for part in one.parts:
         width = _WIDTH * part.count / total if total else 0.0
         if part.count:
             inner.append(_rectangle(f"fill-{part.standing}", left, width, _BAR_HEIGHT, f"{part.count} {part.name}"))
         left += width
-    return _picture("bar", _BAR_HEIGHT, f"{shown.label}: {spoken}", inner)
+    return _picture("bar", _BAR_HEIGHT, f"{one.label}: {spoken}", inner)
 
 
 def strip(happenings: Sequence[Happening], now: float) -> Markup:
@@ -42,21 +43,21 @@ def strip(happenings: Sequence[Happening], now: float) -> Markup:
         height = 22 if one.standing == "failed" else 12
         inner.append(
             Markup('<rect class="fill-{}" x="{}" y="{}" width="3" height="{}"><title>{} {}</title></rect>').format(
-                one.standing, place, 14 - height / 2, height, one.at, one.source
+                one.standing, place, 14 - height / 2, height, shown(one.at), shown(one.source)
             )
         )
     return _picture("strip", _STRIP, f"{len(times)} entries between the first and now", inner)
 
 
-def plot(shown: Plot, edges: tuple[float, float]) -> Markup:
+def plot(one: Plot, edges: tuple[float, float]) -> Markup:
     """The lines of a plot between two times, from zero to the largest value."""
     first, last = edges
-    most = largest(shown) or 1.0
+    most = largest(one) or 1.0
     inner = [
         Markup('<line class="grid" x1="0" x2="{}" y1="{}" y2="{}"/>').format(_WIDTH, height, height)
         for height in (4, _PLOT / 2, _PLOT - 4)
     ]
-    for number, line in enumerate(shown.lines):
+    for number, line in enumerate(one.lines):
         places = [
             f"{_WIDTH * (at - first) / max(last - first, 1.0):.1f},{_PLOT - 4 - (_PLOT - 8) * value / most:.1f}"
             for at, value in line.points
@@ -64,8 +65,8 @@ def plot(shown: Plot, edges: tuple[float, float]) -> Markup:
         if len(places) == 1:
             places.append(f"{_WIDTH},{places[0].partition(',')[2]}")
         inner.append(Markup('<polyline class="line line-{}" points="{}"/>').format(number % 6, " ".join(places)))
-    values = "; ".join(f"{line.name} {reading(line.points[-1][1])}" for line in shown.lines)
-    return _picture("plot", _PLOT, f"{shown.title}, now: {values} {shown.unit}", inner)
+    values = "; ".join(f"{line.name} {reading(line.points[-1][1])}" for line in one.lines)
+    return _picture("plot", _PLOT, f"{one.title}, now: {values} {one.unit}", inner)
 
 
 def largest(shown: Plot) -> float:
@@ -86,11 +87,11 @@ def reading(value: float) -> str:
 
 def _rectangle(kind: str, left: float, width: float, height: float, title: str) -> Markup:
     return Markup('<rect class="{}" x="{}" y="0" width="{}" height="{}"><title>{}</title></rect>').format(
-        kind, round(left, 2), round(max(width, 1.0), 2), height, title
+        kind, round(left, 2), round(max(width, 1.0), 2), height, shown(title)
     )
 
 
 def _picture(kind: str, height: int, label: str, inner: Sequence[Markup]) -> Markup:
     return Markup(
         '<svg class="{}" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}">{}</svg>'
-    ).format(kind, _WIDTH, height, escape(label), Markup().join(inner))
+    ).format(kind, _WIDTH, height, escape(shown(label)), Markup().join(inner))

@@ -18,14 +18,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from hortus.dashboard import drawing
-from hortus.dashboard.bounding import LONGEST, bounded
+from hortus.dashboard.bounding import bounded, shown
 from hortus.dashboard.content import Content
 from hortus.dashboard.filters import SORTS
 from hortus.dashboard.viewers import Viewer
 from hortus.engine.fleet import OWNERS, FleetRow, RowStanding
 from hortus.engine.outcomes import Actor
 from hortus.engine.pages import STANDINGS, FleetPage, PageLink, StateMark, TimeCell, moment, path_of, reason_of
-from hortus.terminal import clean
 
 _FOLDER: Final = Path(__file__).parent
 STATIC: Final = _FOLDER / "static"
@@ -78,16 +77,6 @@ class PageFrame(NamedTuple):
     now: float
     message: str = ""
     """The outcome of an action."""
-
-
-def shown(value: object) -> object:
-    """A text as a page may show it; anything else as it is."""
-    if isinstance(value, Markup) or not isinstance(value, str):
-        return value
-    if not value:
-        return ""
-    text = clean(value[: LONGEST + 1])
-    return text if len(value) <= LONGEST else f"{text[:LONGEST]}… ({len(value):,} characters)"
 
 
 def address_of(path: Iterable[str], namespace: str = "") -> str:

@@ -12,7 +12,7 @@ from hortus.terminal.failures import EXIT_ERROR, EXIT_TIMEOUT, EXIT_USAGE, Comma
 from hortus.terminal.gardens import NAME_PROJECT, GardenObject, ProjectGarden, open_garden
 from hortus.terminal.output import OutputFormat, plain, print_listed, print_objects, print_one, raw
 from hortus.terminal.selection import TargetSelection, counted, for_each, named, select, selecting
-from hortus.terminal.table import Table, clean, print_table
+from hortus.terminal.table import Table, clean, print_line, print_table
 from hortus.terminal.values import Duration, Number
 
 __all__ = [
@@ -47,6 +47,7 @@ __all__ = [
     "open_garden",
     "output_formats",
     "plain",
+    "print_line",
     "print_listed",
     "print_objects",
     "print_one",

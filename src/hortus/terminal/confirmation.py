@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from hortus.terminal.escaping import printable
 from hortus.terminal.failures import EXIT_USAGE, CommandError
 
 YES = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
@@ -21,7 +22,7 @@ def confirm(question: str, *, yes: bool) -> None:
     # The handler of asyncio.run would let the read go on after Ctrl-C.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        click.echo(f"{question} [y/N] ", nl=False, err=True)
+        click.echo(f"{printable(question)} [y/N] ", nl=False, err=True)
         answer = sys.stdin.readline()
     finally:
         signal.signal(signal.SIGINT, before)

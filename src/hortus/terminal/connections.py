@@ -14,9 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import click
-
 from hortus.terminal.failures import CommandError
+from hortus.terminal.table import print_line
 
 if TYPE_CHECKING:
     from hortus.kube import Access, Client, ConnectionSettings
@@ -52,7 +51,7 @@ async def _not_known(client: Client, kind: str, namespace: str) -> str:
 
 
 def _print_note(text: str) -> None:
-    click.echo(f"note: {text}", err=True)
+    print_line(f"note: {text}", err=True)
 
 
 DEFAULT_NAMESPACE = "kcp-system"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import click
 
-from hortus.terminal.table import HARMFUL, Table, clean, print_table
+from hortus.terminal.escaping import HARMFUL
+from hortus.terminal.table import Table, clean, print_table
 
 if TYPE_CHECKING:
     from hortus.kube.objects import Object

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import click
+
+from hortus.terminal.escaping import printable
+
 _GAP = 3
-HARMFUL = (127, *range(128, 160), 8206, 8207, *range(8234, 8239), *range(8294, 8298))
-"""Code points above the first 32 that move a terminal's cursor or the direction of its text."""
-_CONTROL = dict.fromkeys((*range(32), *HARMFUL))
 
 
 class Table(NamedTuple):
@@ -57,7 +58,12 @@ def clean(value: object) -> str:
         return "<none>"
     if isinstance(value, bool):
         return str(value).lower()
-    return str(value).translate(_CONTROL)
+    return printable(str(value))
+
+
+def print_line(line: str, *, err: bool = False) -> None:
+    """Prints a line in which there may be texts of objects; to standard error with `err`."""
+    click.echo(printable(line), err=err)
 
 
 def _line(cells: Iterable[str], widths: Sequence[int]) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.terminal.test_escaping import HOSTILE
 
 from hortus.domains.stacks.drawing import svg
 from hortus.domains.stacks.graph import GraphEdge, GraphNode, NodeId, NodeState, StacksGraph, mermaid
@@ -130,12 +133,22 @@ def test_the_flowchart_marks_what_waits_and_what_failed() -> None:
         "flowchart LR",
         'n0["ClusterStackRelease<br/>home/docker-ferrol-1-27-v1<br/>waiting: ProcessOngoing"]',
         'n1["ClusterAddon<br/>team/cluster-addon-shop<br/>failed: FailedToApplyObjects"]',
-        'n2["ClusterStack<br/>home/ferrol"]',
+        'n2["ClusterStack<br/>home/ferrol<br/>failed: not#34;one word"]',
         "classDef waiting stroke-dasharray: 4",
         "classDef failed stroke:#b3261e,stroke-width:3px",
         "class n0 waiting",
         "class n1,n2 failed",
     ]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_name_is_markup_in_the_flowchart(text: str) -> None:
+    at = NodeId(text, text, text)
+    nodes = (GraphNode(at, NodeState.FAILED, text, text), GraphNode(RELEASE))
+    _, first, *others = mermaid(StacksGraph(nodes, (GraphEdge(at, "waits for", RELEASE),)))
+    label = r"[\w /.,()+=#;-]*"
+    assert re.fullmatch(rf'  n0\["{label}<br/>{label}(<br/>failed: {label})?"\]', first, re.ASCII)
+    assert len(others) == 5 and "  n0 -->|waits for| n1" in others
 
 
 _IDS = st.builds(NodeId, st.sampled_from(KINDS), st.sampled_from(("home", "team")), st.text("ab-.1", min_size=1))

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hortus.cli.install.options import CHART_VALUES, INSTALL, NAMESPACE, UNINSTALL
-from hortus.terminal import OUTPUT, CommandGroup, Connect, OutputFormat, plain, refuse, run
+from hortus.terminal import OUTPUT, CommandGroup, Connect, OutputFormat, plain, print_line, refuse, run
 
 _PANEL = "In production"
 _CONNECTIONS = ("kubeconfig", "context", "garden_kubeconfig", "garden_project", "state_dir")
@@ -80,7 +80,7 @@ def _add_check(app: CommandGroup, connect: Connect) -> None:
                 async for finding in findings(client, found, namespace):
                     results.append(finding)
                     if output.tabular:
-                        click.echo(str(finding))
+                        print_line(str(finding))
             if not output.tabular:
                 plain([finding._asdict() for finding in results], output)
             return all(finding.state != "failed" for finding in results)

@@ -12,7 +12,7 @@ import click
 
 from hortus.cli.install.chart import objects, values_of
 from hortus.cli.install.garden import account
-from hortus.terminal import CommandError, Connect, OutputFormat, plain
+from hortus.terminal import CommandError, Connect, OutputFormat, plain, print_line
 
 if TYPE_CHECKING:
     from hortus.cli.install.applying import Installation, PlannedChange
@@ -83,7 +83,7 @@ async def _start(
 
     blocked = False
     async for finding in starting(client, found, namespace):
-        click.echo(str(finding))
+        print_line(str(finding))
         blocked |= finding.state == "failed"
     if timeout and blocked:
         raise CommandError(
@@ -99,12 +99,12 @@ def _show(changes: list[PlannedChange]) -> None:
     """Prints the changes. Raises click.exceptions.Exit with code 1 if there are any."""
     for change in changes:
         if change.note:
-            click.echo(f"{change.title} {change.note}")
+            print_line(f"{change.title} {change.note}")
     changed = [change for change in changes if change.verb != "unchanged"]
     for change in changed:
-        click.echo(f"{change.title} would be {change.verb}")
+        print_line(f"{change.title} would be {change.verb}")
         for field in change.fields:
-            click.echo(f"  {field}")
+            print_line(f"  {field}")
     click.echo(f"{len(changed)} of {len(changes)} objects would change" if changed else "nothing would change")
     if changed:
         raise click.exceptions.Exit(1)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from hortus.cli.install.removing import Removal, remove_account
-from hortus.terminal import Connect, confirm
+from hortus.terminal import Connect, confirm, print_line
 
 
 async def uninstall_account(connect: Connect, project: str, *, yes: bool) -> None:
@@ -33,6 +33,6 @@ async def uninstall_hortus(
 
 def _list(title: str, lines: Sequence[str]) -> None:
     if lines:
-        click.echo(title)
+        print_line(title)
         for line in lines:
-            click.echo(f"  {line}")
+            print_line(f"  {line}")

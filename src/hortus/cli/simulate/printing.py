@@ -10,7 +10,7 @@ from hortus.simulation.load import RunReport
 from hortus.simulation.load.amounts import number, seconds
 from hortus.simulation.load.report import Distribution
 from hortus.simulation.load.tables import PHASE_HEADS, gate_rows, phase_rows, process_rows, summary, titled
-from hortus.terminal import Table, clean, print_table
+from hortus.terminal import Table, clean, print_line, print_table
 
 _SHOWN = 10
 """Failures shown; all that were kept are in JSON and on the page."""
@@ -22,7 +22,7 @@ def show(report: RunReport) -> None:
     facts = [f"server {report.server}", f"load id {report.load_id}", f"seed {report.seed}"]
     click.echo(", ".join(facts) + "\n")
     for name, value in summary(report):
-        click.echo(f"{name:<30} {value}")
+        print_line(f"{name:<30} {value}")
     waits = [(titled(name), found) for name, found in report.waits.items()]
     _distributions("TIME", waits)
     _distributions("CALL", report.calls.items())

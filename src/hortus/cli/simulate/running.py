@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
-import click
 import msgspec
 
 from hortus.cli.simulate.printing import show
@@ -38,7 +37,7 @@ from hortus.simulation.load import (
     require_mark,
 )
 from hortus.simulation.load.conditions import parse_until
-from hortus.terminal import CommandError, Connections, OutputFormat, plain
+from hortus.terminal import CommandError, Connections, OutputFormat, plain, print_line
 from hortus.terminal import run as run_command
 
 INTERRUPTED = 130
@@ -75,7 +74,7 @@ def simulate(connections: Connections, scenario: Scenario, options: Options) -> 
         raise CommandError(str(error), code=2) from None
     if options.plan:
         for text in lines(plan):
-            click.echo(text)
+            print_line(text)
         return 0
     load_id = checked(options.load_id) if options.load_id else new_load_id()
     format = options.output

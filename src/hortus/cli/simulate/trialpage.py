@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 
 from hortus.domains.rollouts.terms import Terms
 from hortus.domains.rollouts.trial import TrialResult, TrialStage
@@ -15,6 +14,7 @@ from hortus.simulation.load.plots import Band, Curve, plot
 from hortus.simulation.load.series import Series
 from hortus.simulation.load.tables import Row
 from hortus.terminal import clean
+from hortus.terminal.escaping import html as escape
 
 STAGE_HEADS = ("stage", "clusters", "began", "soaked from", "ended", "most in work", "failed", "healed", "halts")
 _UNITS = ((2 * 86_400, 86_400, "d"), (2 * 3600, 3600, "h"), (0, 60, "min"))

@@ -23,7 +23,7 @@ from hortus.schema import Structural, decode, schema
 from hortus.schema.problems import NO_PATH
 from hortus.simulation.load.amounts import number
 from hortus.simulation.load.series import Series
-from hortus.terminal import EXIT_USAGE, CommandError, OutputFormat, Table, clean, plain, print_table
+from hortus.terminal import EXIT_USAGE, CommandError, OutputFormat, Table, clean, plain, print_line, print_table
 
 _KIND = ("fleet.hortus.dev/v1alpha1", "RolloutPolicy")
 
@@ -122,7 +122,7 @@ def _show(result: TrialResult, name: str, terms: Terms, conditions: TrialConditi
         return
     click.echo(f"{clean(name)}: {result.phase} after {clock(result.seconds)}, {number(result.clusters)} clusters")
     for line in remarks(result, terms, conditions):
-        click.echo(line)
+        print_line(line)
     _table(STAGE_HEADS, list(stage_rows(result)))
     _table(("halted at", "stage", "reason"), list(halt_rows(result)))
 

@@ -24,6 +24,7 @@ from hortus.domains.stacks.types import (
 from hortus.engine.conditions import FALSE, READY
 from hortus.engine.fleet import FleetRow, RowStanding
 from hortus.kube.objects import ObjectKey
+from hortus.terminal.escaping import mermaid as escaped
 
 CLUSTER: Final = "Cluster"
 
@@ -93,8 +94,8 @@ def mermaid(graph: StacksGraph) -> Iterator[str]:
     yield "flowchart LR"
     for node in graph.nodes:
         kind, namespace, name = node.id
-        reason = f"<br/>{node.state}: {node.reason}" if node.reason.isalnum() else ""
-        yield f'  {ids[node.id]}["{kind}<br/>{namespace}/{name}{reason}"]'
+        reason = f"<br/>{node.state}: {escaped(node.reason)}" if node.reason else ""
+        yield f'  {ids[node.id]}["{escaped(kind)}<br/>{escaped(f"{namespace}/{name}")}{reason}"]'
     yield from (f"  {ids[one.source]} -->|{one.relation}| {ids[one.target]}" for one in graph.edges)
     yield "  classDef waiting stroke-dasharray: 4"
     yield "  classDef failed stroke:#b3261e,stroke-width:3px"

@@ -6,12 +6,12 @@ It can be mailed, kept with a release and opened in ten years.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
 from hortus.simulation.load.amounts import number, seconds
 from hortus.simulation.load.plots import Band, Curve, plot
 from hortus.simulation.load.report import Distribution, RunReport, Timeline
 from hortus.simulation.load.tables import PHASE_HEADS, Row, gate_rows, phase_rows, process_rows, summary, titled
+from hortus.terminal.escaping import html as escape
 
 _SHORTEST = 0.4
 """Seconds between two samples of which a rate makes sense."""

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
 
 import msgspec
+
+from hortus.terminal.escaping import html as escape
 
 WIDTH, HEIGHT = 640, 230
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 16, 12, 26

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from html import escape
 from typing import Final
 
 from hortus.simulation.load.page import document
@@ -11,6 +10,7 @@ from hortus.simulation.plan import texts
 from hortus.simulation.plan.model import ClusterGroup, FleetPlan, ObjectChange
 from hortus.simulation.plan.sections import FIRST, SectionEntry, sections
 from hortus.simulation.plan.texts import SIGNS, duration, facts, field_lines, group_rows, place, remarks, rows_of, where
+from hortus.terminal.escaping import html as escape
 
 _STYLE: Final = """<style>
 .plan td{white-space:normal}.plan td.sign{width:1.6rem;font-weight:700;text-align:center}

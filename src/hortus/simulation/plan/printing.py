@@ -17,6 +17,7 @@ from hortus.simulation.plan.texts import (
     rows_of,
     where,
 )
+from hortus.terminal.escaping import markdown as escaped
 
 
 def lines(plan: FleetPlan) -> Iterator[str]:
@@ -65,10 +66,10 @@ def markdown(plan: FleetPlan) -> Iterator[str]:
     yield "| | |"
     yield "|---|---|"
     for title, text in facts(plan):
-        yield f"| {title} | {_cell(text)} |"
+        yield f"| {title} | {escaped(text)} |"
     for group in plan.groups:
         yield ""
-        yield f"### {texts.group_title(group)}"
+        yield f"### {escaped(texts.group_title(group))}"
         yield ""
         yield from _table([*group_rows(group)])
     if plan.shared:
@@ -81,7 +82,7 @@ def markdown(plan: FleetPlan) -> Iterator[str]:
         yield f"### {title.capitalize()}"
         yield ""
         for entry in entries:
-            yield f"- {_cell(entry.title)}{''.join(f'<br>{_cell(line)}' for line in entry.lines)}"
+            yield f"- {escaped(entry.title)}{''.join(f'<br>{escaped(line)}' for line in entry.lines)}"
 
 
 def _table(rows: list[tuple[ObjectChange, int]]) -> Iterator[str]:
@@ -90,10 +91,5 @@ def _table(rows: list[tuple[ObjectChange, int]]) -> Iterator[str]:
     for change, count in rows:
         remark = remarks(change, count)
         title = f"{place(change)}{f' ({remark})' if remark else ''}"
-        fields = "<br>".join(_cell(line) for line in field_lines(change.fields))
-        yield f"| {SIGNS[change.action]} | {_cell(title)} | {where(change)} | {fields} |"
-
-
-def _cell(text: str) -> str:
-    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|").replace("\n", " ")
-    return escaped.replace("*", "\\*").replace("_", "\\_")
+        fields = "<br>".join(escaped(line) for line in field_lines(change.fields))
+        yield f"| {SIGNS[change.action]} | {escaped(title)} | {escaped(where(change))} | {fields} |"

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hortus.terminal import EXIT_ERROR, CommandError, CommandGroup, Connections, Table, clean, print_table, run
+from hortus.terminal import (
+    EXIT_ERROR,
+    CommandError,
+    CommandGroup,
+    Connections,
+    Table,
+    clean,
+    print_line,
+    print_table,
+    run,
+)
 
 if TYPE_CHECKING:
     from hortus.domains.garden.airgap.config import MirrorRegistry
@@ -153,7 +163,7 @@ async def _check(
     images = _images(objects)
     missing = lacking(endpoints_of(tried.shoot, tried.gap, registries=registries_of(images)))
     for one in missing:
-        click.echo(f"not allowed: {one.host} {one.port}/{one.protocol}, for: {one.purpose}")
+        print_line(f"not allowed: {one.host} {one.port}/{one.protocol}, for: {one.purpose}")
     registry = tried.registry(mirror)
     absent = False
     if images and registry.mirror:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from hortus.terminal import EXIT_ERROR, CommandError, CommandGroup, Connections, run
+from hortus.terminal import EXIT_ERROR, CommandError, CommandGroup, Connections, print_line, run
 from hortus.terminal.failures import fail
 
 _CONFIG = click.option(
@@ -134,9 +134,9 @@ def _verify(spool: Path, key_file: Path | None, expect: tuple[str, ...]) -> None
     click.echo(f"Spool {found.spool}, {keyed}: {found.lines} lines in {found.segments} segments, {found.bytes} bytes.")
     click.echo(f"Sequence {found.first} to {found.end}, head {found.head}")
     for text in (*found.reports, *found.notes):
-        click.echo(f"note: {text}")
+        print_line(f"note: {text}")
     for finding in found.findings:
-        click.echo(f"FINDING: {finding}")
+        print_line(f"FINDING: {finding}")
     if found.findings:
         raise SystemExit(EXIT_ERROR)
     click.echo("Every line is as it was written.")
@@ -168,6 +168,6 @@ async def _replay(spool: Path, key_file: Path | None, config: Path | None, sink:
     if destination is not None:
         click.echo(f"Sent {done.lines} lines.")
     for gap in done.gaps:
-        click.echo(f"FINDING: segment {gap.segment}, offset {gap.offset}: {gap.reason}", err=True)
+        print_line(f"FINDING: segment {gap.segment}, offset {gap.offset}: {gap.reason}", err=True)
     if done.gaps:
         raise SystemExit(EXIT_ERROR)

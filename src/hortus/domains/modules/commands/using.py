@@ -22,6 +22,7 @@ from hortus.terminal import (
     confirm,
     named,
     plain,
+    print_line,
     run,
 )
 
@@ -285,7 +286,7 @@ async def _manage(
         chosen = CustomResourcePolicy(policy)
         await session.edit(lambda kyma: listing(kyma, name, channel=channel, policy=chosen))
         status = await session.await_module(name, is_installed, seconds)
-    click.echo(f"module {name} is managed; it is {status.state if status else 'gone'}")
+    print_line(f"module {name} is managed; it is {status.state if status else 'gone'}")
 
 
 async def _check_installed(session: ModuleSession, name: str, channel: str, problem: str) -> None:
