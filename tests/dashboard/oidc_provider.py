@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -43,6 +44,8 @@ class OidcServer:
         self.document: dict[str, Any] = {}
         self.refreshes = True
         self.asked: list[str] = []
+        self.answers = asyncio.Event()
+        self.answers.set()
         self.revoked: list[str] = []
         self._codes: dict[str, dict[str, str]] = {}
         self._refreshing: dict[str, dict[str, str]] = {}
@@ -82,6 +85,7 @@ class OidcServer:
     async def _token(self, request: web.Request) -> web.Response:
         form = dict(await request.post())
         self.asked.append(str(form["grant_type"]))
+        await self.answers.wait()
         pair = base64.b64decode(request.headers["Authorization"].removeprefix("Basic ")).decode()
         if pair != f"{CLIENT}:c4n4ry-of%2Bthe%2Fclient":
             return web.json_response({"error": "invalid_client"}, status=401)

@@ -9,7 +9,7 @@ from tests.dashboard.conftest import ACCOUNTS, FLEET, HOME, NAMESPACES, Browser,
 from tests.dashboard.test_streams import event_with
 from tests.waiting import until
 
-from hortus.dashboard import sessions, viewers
+from hortus.dashboard import server, sessions, viewers
 
 EVERYTHING = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}]
 
@@ -75,6 +75,20 @@ async def test_a_viewer_watches_few_namespaces_at_once(world: World, monkeypatch
         assert (await browser.get("/stream?at=/clusters?namespace%3Dkube-system")).status == 429
         assert (await browser.get(f"/clusters?namespace={HOME}")).status == 200
     assert await until(lambda: is_open(browser))  # once the server has seen that the pages are closed
+
+
+async def test_a_user_has_many_pages_open_and_not_any_number(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_MOST_PAGES", 3)
+    browser, other = await world.signed_in(await world.account("eve")), await world.signed_in()
+    async with AsyncExitStack() as open_pages:
+        for _ in range(3):
+            events = await open_pages.enter_async_context(browser.stream("/clusters"))
+            await event_with(events, "Clusters")
+        late = await browser.get("/stream?at=/clusters")
+        assert late.status == 429 and "close a page" in late.text
+        async with other.stream("/clusters") as events:
+            await event_with(events, "Clusters")
+        assert await is_open(browser)
 
 
 @pytest.mark.parametrize("namespace", ["nowhere", "x" * 63])

@@ -17,6 +17,7 @@ from playwright.async_api import async_playwright, expect
 from tests.dashboard.conftest import CLUSTER_BINDINGS, Browser, Reply, World, make_cluster
 from tests.dashboard.oidc_provider import CLIENT, SECRET, AcceptingFront, OidcServer, serving
 from tests.dashboard.test_streams import end_of, event_with
+from tests.waiting import until
 from yarl import URL
 
 from hortus.dashboard import streams
@@ -334,6 +335,18 @@ async def test_signing_out_revokes_the_refresh_token_and_offers_the_end_at_the_p
     assert reply.status == 303 and len(realm.provider.revoked) == 1
     page = await browser.get(reply.headers["Location"])
     assert f"{realm.provider.issuer}/logout?client_id=hortus" in page.text and "id_token_hint" not in page.text
+    assert (await browser.get("/clusters")).status == 303
+
+
+async def test_signing_out_while_a_token_is_renewed_revokes_the_new_one_too(realm: Realm) -> None:
+    browser = await signed_in(realm)
+    csrf = (await browser.get("/clusters")).csrf
+    realm.provider.answers.clear()
+    await realm.clock.advance(250)
+    await until(lambda: "refresh_token" in realm.provider.asked)
+    assert (await browser.post("/logout", {"csrf": csrf})).status == 303
+    realm.provider.answers.set()
+    await until(lambda: len(set(realm.provider.revoked)) == 2)
     assert (await browser.get("/clusters")).status == 303
 
 

@@ -85,19 +85,24 @@ class OidcSessions:
         async def renew(session: ViewerSession) -> None:
             nonlocal away
             async with gate:
-                if away or session.tokens is None or session.was_last_renewal:
+                before = session.tokens
+                if away or before is None or session.was_last_renewal:
                     return
                 try:
-                    tokens = await self.provider.renew(session.tokens)
+                    tokens = await self.provider.renew(before)
                 except OidcUnreachable as problem:
                     away = True  # the others would wait as long; all are tried again
                     _log.warning("ID tokens are not renewed", problem=str(problem))
                 except OidcRefused as refused:
-                    session.tokens = session.tokens._replace(refresh_token=None)
-                    _log.info("an ID token is not renewed", user=session.viewer.username, reason=str(refused))
+                    if session.tokens is before:
+                        session.tokens = before._replace(refresh_token=None)
+                        _log.info("an ID token is not renewed", user=session.viewer.username, reason=str(refused))
                 else:
-                    session.renewed(tokens)
-                    session.viewer.renew(tokens.id_token)
+                    if session.tokens is before:
+                        session.renewed(tokens)
+                        session.viewer.renew(tokens.id_token)
+                    else:
+                        await self._revoke(tokens)  # it was signed out meanwhile
 
         await asyncio.gather(*map(renew, due))
 
@@ -105,10 +110,13 @@ class OidcSessions:
         """Ends the refresh token of a session that was signed out."""
         tokens, session.tokens = session.tokens, None
         if tokens is not None:
-            try:
-                await self.provider.revoke(tokens)
-            except OidcRefused as refused:
-                _log.warning("a refresh token is not revoked", reason=str(refused))
+            await self._revoke(tokens)
+
+    async def _revoke(self, tokens: OidcTokens) -> None:
+        try:
+            await self.provider.revoke(tokens)
+        except OidcRefused as refused:
+            _log.warning("a refresh token is not revoked", reason=str(refused))
 
     async def end_address(self, request: web.Request) -> str:
         """The page where a person may sign out at the provider, too; empty where that is not known."""

@@ -38,6 +38,8 @@ from hortus.kube.naming import dns_label
 COOKIE: Final = "__Host-hortus"
 """The prefix makes browsers refuse it without Secure, or for other paths and hosts."""
 _BODY: Final = 64 * 1024
+_MOST_PAGES: Final = 256
+"""Pages that a user has open at once."""
 _SWEEP: Final = 15.0
 """Seconds between looks for sessions that ended and viewers that left."""
 _TYPES: Final = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
@@ -86,7 +88,8 @@ class Dashboard:
         self._composer = Composer(self._catalogue, self._clock)
         self.sessions = ViewerSessions(self._clock)
         self._viewers = Viewers(self._clock, self.sessions.signed_in)
-        self._streams: set[asyncio.Task[Any]] = set()
+        self._streams: dict[asyncio.Task[Any], str] = {}
+        """Open pages, with the user of each."""
         self._guard = guard = Guard(settings.origins)
         self._oidc: OidcSessions | None = None
         if settings.oidc is not None:
@@ -235,17 +238,20 @@ class Dashboard:
         names = ("page", "kind", "namespace", "name")
         parts = [part for part in address.parts if part != "/"]
         asked = self._asked(dict(zip(names, parts, strict=False)), address.query)
+        user = session.viewer.username
+        if sum(one == user for one in self._streams.values()) >= _MOST_PAGES:
+            raise TooManyAtOnce(f"you have {_MOST_PAGES} pages open: close a page to see another one live")
         stream = PageStream(
             self._composer, self.sessions, session, self._clock,
             page=asked.page, key=asked.key, namespace=asked.namespace, filters=asked.filters,
         )  # fmt: skip
         task = asyncio.current_task()
         assert task is not None
-        self._streams.add(task)
+        self._streams[task] = user
         try:
             return await stream.run(request, request.query.get("have", "").split(","))
         finally:
-            self._streams.discard(task)
+            del self._streams[task]
 
     async def _act(self, request: web.Request) -> web.StreamResponse:
         session = self._session(request)
