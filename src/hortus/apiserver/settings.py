@@ -56,8 +56,8 @@ class ApiServerSettings(msgspec.Struct, frozen=True):
     """The certificate to present; None presents one of the server's own authority."""
     client_ca: Path | None = None
     """PEM file of authorities whose client certificates name users of the root cluster, as --client-ca-file."""
-    local_webhooks: bool = False
-    """True if the URLs of webhooks of logical clusters other than root may lead to this machine."""
+    local_webhooks: frozenset[str] = frozenset()
+    """Logical clusters, besides root, whose webhooks may have URLs on this machine."""
 
 
 def version_info() -> dict[str, str]:

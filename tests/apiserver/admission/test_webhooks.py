@@ -400,7 +400,9 @@ async def test_a_webhook_of_a_logical_cluster_is_not_on_this_machine(hook: Webho
 async def test_a_setting_allows_this_machine_and_no_metadata_service(hook: Webhook) -> None:
     hook.client("/v", lambda request: {"allowed": True})
     async with (
-        running_apiserver(settings=ApiServerSettings(local_webhooks=True), clusters=["tenant"]) as server,
+        running_apiserver(
+            settings=ApiServerSettings(local_webhooks=frozenset({"tenant"})), clusters=["tenant"]
+        ) as server,
         connected(server.cluster_url("tenant"), server.token, server.tls()) as wire,
     ):
         assert await _failing(wire, hook, f"https://127.0.0.1:{hook.port}/v") == ""

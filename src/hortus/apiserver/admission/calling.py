@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from functools import lru_cache
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
@@ -55,8 +55,8 @@ class CallFailed(Exception):
 
 
 class WebhookClient:
-    """`own_port` and `own_names` are the port and names of this server itself. With `local` the webhooks of logical
-    clusters other than root may be on this machine."""
+    """`own_port` and `own_names` are the port and names of this server itself. The webhooks of `local` and of root may
+    be on this machine, those of other logical clusters may not."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class WebhookClient:
         own_names: frozenset[str],
         own_port: int,
         services: ServiceResolver | None = None,
-        local: bool = False,
+        local: Collection[str] = (),
     ) -> None:
         self._own_names = own_names | _OURSELVES
         self._own_port = own_port

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -27,11 +28,11 @@ _NUMBERS = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
 
 
 class Sessions:
-    """With `local` the webhooks of logical clusters may be on this machine."""
+    """Of logical clusters in `local` the webhooks may be on this machine."""
 
-    def __init__(self, *, local: bool) -> None:
+    def __init__(self, *, local: Collection[str]) -> None:
         self._sessions: dict[tuple[str, bool], aiohttp.ClientSession] = {}
-        self._denied = METADATA_NETWORKS if local else LOCAL_NETWORKS
+        self._local = local
         self._threads = ThreadPoolExecutor(_LOOKUPS, thread_name_prefix="webhook-names")
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -43,7 +44,8 @@ class Sessions:
         """
         session = self._sessions.get((cluster, resolved))
         if session is None:
-            dialer = Dialer(() if resolved or cluster == ROOT_CLUSTER else self._denied)
+            denied = METADATA_NETWORKS if cluster in self._local else LOCAL_NETWORKS
+            dialer = Dialer(() if resolved or cluster == ROOT_CLUSTER else denied)
             # Packed answers are not unpacked: a megabyte may hold a gigabyte.
             session = self._sessions[cluster, resolved] = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=_CALLS, resolver=_Names(self._threads), socket_factory=dialer),

@@ -80,7 +80,7 @@ async def serve(
         audit=audit,
         event_ttl=chosen.event_ttl,
         limits=chosen.limits,
-        local_webhooks=chosen.local_webhooks,
+        local_webhooks=frozenset({GARDEN, *chosen.local_webhooks}),
     )
     token = _simulation_token(state)
     simulation = UserInfo("system:simulation", groups=("system:masters",))

@@ -38,9 +38,8 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """File with that user's password; read at each login."""
     limits: ServerLimits = ServerLimits()
     """Limits of the server, by the names in docs/apiserver-security.md, such as `{connections: 2000}`."""
-    local_webhooks: bool = False
-    """Webhooks of logical clusters other than `root` may have URLs on this machine; link-local addresses and metadata
-    services of clouds are never called for them."""
+    local_webhooks: tuple[str, ...] = ()
+    """Logical clusters, besides `root` and `garden`, whose webhooks may have URLs on this machine."""
 
 
 def server_settings(document: Mapping[str, Any], *, store: str = "") -> ServerSettings:
