@@ -28,7 +28,7 @@ _NUMBERS = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
 
 
 class Sessions:
-    """Of logical clusters in `local` the webhooks may be on this machine."""
+    """The webhooks of logical clusters in `local` may be on this machine."""
 
     def __init__(self, *, local: Collection[str]) -> None:
         self._sessions: dict[tuple[str, bool], aiohttp.ClientSession] = {}
