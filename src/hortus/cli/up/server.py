@@ -75,17 +75,18 @@ async def serve(
     audit = AuditSettings(audit_policy, state.logs / "audit.log") if audit_policy else None
     chosen = server_settings(config, store=store)
     backend = backend_of(chosen, state, ephemeral=ephemeral)
+    garden = _garden_settings(config)
+    spares = [f"{SPARE_PREFIX}{number}" for number in range(1, garden.spare_seeds + 1)]
     settings = ApiServerSettings(
         port=port,
         audit=audit,
         event_ttl=chosen.event_ttl,
         limits=chosen.limits,
-        local_webhooks=frozenset({GARDEN, *chosen.local_webhooks}),
+        local_webhooks=frozenset({GARDEN, SEED_CLUSTER, *spares, *chosen.local_webhooks}),
     )
     token = _simulation_token(state)
     simulation = UserInfo("system:simulation", groups=("system:masters",))
     clock = SteppedClock(SystemClock())
-    garden = _garden_settings(config)
     admission = ShootAdmission(GARDEN, garden, clock)
     tokens = {(_EVERYWHERE, token): simulation}
     try:
@@ -107,7 +108,6 @@ async def serve(
     except OSError as error:
         raise CannotRun(_no_start(error, port)) from None
     try:
-        spares = [f"{SPARE_PREFIX}{number}" for number in range(1, garden.spare_seeds + 1)]
         await _prepare(server, spares)
         await _allow_simulations(server)
         _write_kubeconfigs(state, server, token, garden.project, spares)

@@ -78,7 +78,7 @@ class HttpListener:
         """The port that it listens on; 0 before, and of a Unix socket."""
         self.open: set[_Connection] = set()
         self._socket: socket.socket | None = None
-        self._runner: web.BaseRunner[Any] | None = None
+        self._runner: web.BaseRunner | None = None
         self._greeting: set[asyncio.Task[None]] = set()
         self._later: asyncio.TimerHandle | None = None
 
@@ -199,7 +199,7 @@ class _Connection(RequestHandler):
         super().__init__(
             server,
             loop=loop,
-            access_log=None,
+            access_log=None,  # type: ignore[arg-type]  # as aiohttp's runners pass it
             max_line_size=limits.line,
             max_field_size=limits.line,
             lingering_time=LINGERING,
