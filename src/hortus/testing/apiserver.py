@@ -160,7 +160,7 @@ def started_apiserver(
 
     async def compose(home: Path) -> ApiServer:
         server = await open_server(
-            settings or ApiServerSettings(local_webhooks=frozenset(named)),
+            settings or ApiServerSettings(local_webhooks=frozenset({EVERY_CLUSTER})),
             backend or _backend(store, home),
             definitions=definitions,
             tokens={(name, token): ADMIN for name in ("root", *named)} | {(EVERY_CLUSTER, token_everywhere): ADMIN},

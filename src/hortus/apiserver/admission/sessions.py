@@ -17,6 +17,7 @@ from typing import Any
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from hortus.apiserver.authn.static_tokens import EVERY_CLUSTER
 from hortus.apiserver.tenants import ROOT_CLUSTER
 from hortus.kube.dialing import LOCAL_NETWORKS, METADATA_NETWORKS, Dialer
 
@@ -44,7 +45,8 @@ class Sessions:
         """
         session = self._sessions.get((cluster, resolved))
         if session is None:
-            denied = METADATA_NETWORKS if cluster in self._local else LOCAL_NETWORKS
+            local = cluster in self._local or EVERY_CLUSTER in self._local
+            denied = METADATA_NETWORKS if local else LOCAL_NETWORKS
             dialer = Dialer(() if resolved or cluster == ROOT_CLUSTER else denied)
             # Packed answers are not unpacked: a megabyte may hold a gigabyte.
             session = self._sessions[cluster, resolved] = aiohttp.ClientSession(
