@@ -205,6 +205,74 @@ async def test_a_configuration_that_is_in_effect_costs_no_write(here: OneCluster
     assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
 
 
+async def make_dial(here: OneCluster, **fields: Any) -> None:
+    made = {"apiVersion": DIALS.api_version, "kind": DIALS.kind, "metadata": {"name": CR, "namespace": HOME}}
+    await here.client.create(DIALS, {**made, "spec": fields}, field_manager="user")
+
+
+async def test_a_resource_that_its_user_makes_again_is_enforced_again(here: OneCluster) -> None:
+    await served(here, "dials")
+    await configure(here, "production", dials(greeting="central"))
+    async with here.controllers(*SERVED):
+        await here.kyma_is("Ready")
+        await condition_is(here, "Applied")
+        await here.client.delete(DIALS, CR, HOME)
+        message = await condition_is(here, "ResourceAbsent")
+        assert message == (
+            f"Dial {HOME}/{CR} does not exist, and is not made again; its configured fields are enforced once it does"
+        )
+        await wait_for(here.client, KYMAS, "default", HOME, until=lambda obj: message in str(_first_module(obj)))
+        await make_dial(here, greeting="user", note="mine")
+        found = await cr_is(here, lambda spec: spec.get("greeting") == "central")
+        assert found["spec"] == {"greeting": "central", "note": "mine"}
+        await condition_is(here, "Applied")
+        await here.client.delete(DIALS, CR, HOME)
+        await condition_is(here, "ResourceAbsent")
+    await make_dial(here, greeting="user")
+    async with here.controllers(*SERVED):
+        await cr_is(here, lambda spec: spec.get("greeting") == "central")
+        await condition_is(here, "Applied")
+
+
+async def test_a_configuration_that_ends_while_the_resource_is_absent_is_released(here: OneCluster) -> None:
+    await served(here, "dials")
+    await configure(here, "production", dials(greeting="central"))
+    async with here.controllers(*SERVED):
+        await here.kyma_is("Ready")
+        await condition_is(here, "Applied")
+        await here.client.delete(DIALS, CR, HOME)
+        await condition_is(here, "ResourceAbsent")
+        await here.client.delete(MODULE_CONFIGURATIONS, "production", HOME)
+        await condition_is(here, "Released")
+
+
+async def test_a_resource_with_the_policy_ignore_is_left_alone(here: OneCluster) -> None:
+    await served(here, "dials")
+    await configure(here, "production", dials(greeting="central"))
+
+    async def choose(policy: str) -> None:
+        listed = {"name": "dials", "managed": True, "customResourcePolicy": policy}
+        await here.client.patch(KYMAS, "default", {"spec": {"modules": [listed]}}, HOME)
+
+    async with here.controllers(*SERVED):
+        await here.kyma_is("Ready")
+        await condition_is(here, "Applied")
+        await choose("Ignore")
+        assert (
+            await condition_is(here, "Released") == "the module's customResourcePolicy is Ignore: no field is enforced"
+        )
+        await user_sets(here, greeting="user")
+    async with here.controllers(*SERVED):
+        await here.kyma_is("Ready")
+        await configure(here, "production", dials(greeting="later"), {"name": "greeter", "required": True})
+        await wait_for(here.client, CONFIG_MAPS, "greeter", HOME)
+        found = await here.client.get(DIALS, CR, HOME)
+        assert found["spec"]["greeting"] == "user"
+        assert MANAGER not in {one["manager"] for one in found["metadata"]["managedFields"]}
+        await choose("CreateAndDelete")
+        await cr_is(here, lambda spec: spec.get("greeting") == "later")
+
+
 def _first_module(kyma: Object) -> Object:
     """The first module in a status; empty while there is none."""
     found: list[Object] = (kyma.get("status") or {}).get("modules") or [{}]

@@ -28,6 +28,10 @@ MANAGER: Final = "modules.fleet.hortus.dev"
 APPLIED: Final = "Applied"
 REFUSED: Final = "Refused"
 RELEASED: Final = "Released"
+ABSENT: Final = "ResourceAbsent"
+_RELEASED: Final = "no field is enforced any more"
+_IGNORED: Final = "the module's customResourcePolicy is Ignore: no field is enforced"
+_ABSENT: Final = "does not exist, and is not made again; its configured fields are enforced once it does"
 _ROUNDS: Final = 10
 """Dry runs of one attempt: each one that is refused takes at least one field away."""
 _CRDS: Final = Resource(
@@ -36,18 +40,24 @@ _CRDS: Final = Resource(
 
 
 class _Held(NamedTuple):
-    """A default resource as it was enforced last."""
+    """A default resource as the last reconcile left it."""
 
     place: KubeconfigRef
-    kind: Resource
-    config: Object
+    kind: Resource | None
+    """None where the cluster does not serve it."""
+    target: ObjectKey
+    config: Object | None = None
+    """The enforced fields, as they were applied; None while the resource is absent."""
 
 
 class Enforcing:
-    """Enforces fields. `wanted` gives those of a Manifest; `client` leads to the cluster at a place."""
+    """Enforces fields. `wanted` gives those of a Manifest, None for a resource that is left alone.
+
+    `client` leads to the cluster at a place.
+    """
 
     def __init__(
-        self, wanted: Callable[[ManifestContext], Enforced], client: Callable[[KubeconfigRef], Client]
+        self, wanted: Callable[[ManifestContext], Enforced | None], client: Callable[[KubeconfigRef], Client]
     ) -> None:
         self._wanted = wanted
         self._client = client
@@ -58,53 +68,77 @@ class Enforcing:
         self._held.pop(key, None)
 
     def enforces(self, key: ObjectKey) -> bool:
-        """Reports whether anything is enforced in the default resource of a Manifest."""
+        """Reports whether fields of a Manifest's default resource are to be enforced, also while it is absent."""
         return key in self._held
 
     async def holds(self, key: ObjectKey) -> bool:
-        """Reports whether the default resource is as it was enforced last; one GET where something is enforced."""
+        """Reports whether the default resource is as the last reconcile left it; one GET where fields are enforced."""
         held = self._held.get(key)
         if held is None:
             return True
-        target = key_of(held.config)
+        if held.kind is None:
+            return False
         client = self._client(held.place)
         try:
-            live = await client.get(held.kind, target.name, target.namespace)
+            live = await client.get(held.kind, held.target.name, held.target.namespace)
+        except NotFound:
+            return held.config is None
         except KubeError:
             return False
-        return Applier(client, field_manager=MANAGER).matches(live, held.config)
+        return held.config is not None and Applier(client, field_manager=MANAGER).matches(live, held.config)
 
     async def enforce(self, context: ManifestContext) -> None:
         """Enforce what is configured; where nothing is any more, give the fields back. Raises KubeError, StepError."""
         context.phase = "manifest_sync_resources"
         self.forget(context.key)
-        wanted = self._wanted(context)
+        resource, found = context.spec.resource, self._wanted(context)
+        wanted = found or Enforced({}, {})
         reasons = [one.reason for one in context.object.status.conditions if one.type == CONFIGURATION]
         if not wanted.fields and reasons in ([], [RELEASED]):
             return
-        resource = context.resource
-        kind = await resource_kind(context, resource) if resource is not None else None
-        if resource is None or kind is None:
+        released = _IGNORED if found is None else _RELEASED
+        if resource is None:
+            _report(context, wanted, "the module has no default resource, and so no field that is enforced", released)
             return
-        named = placed(resource, kind)
-        target = key_of(named)
-        try:
-            live = await context.client.get(kind, target.name, target.namespace)
-        except NotFound:
-            return  # its user has deleted it, which the contract allows
+        kind = await resource_kind(context, resource)
+        target = key_of(resource if kind is None else placed(resource, kind))
+        live = await _live(context.client, kind, target)
+        if kind is None or live is None:
+            if wanted.fields:
+                self._held[context.key] = _Held(context.place, kind, target)
+            _report(context, wanted, f"{resource['kind']} {target} {_ABSENT}", released)
+            return
         base = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": _identity(target)}
         if not wanted.fields:
             await Applier(context.client, field_manager=MANAGER).apply(kind, base, live=live)
-            context.condition(CONFIGURATION, "True", reason=RELEASED, message="no field is enforced any more")
+            _report(context, wanted, "", released)
             return
         attempt = _Attempt(context.client, kind, base, live, wanted)
         config = await attempt.applied()
-        self._held[context.key] = _Held(context.place, kind, config)
+        self._held[context.key] = _Held(context.place, kind, target, config)
         if attempt.refused:
             message = "; ".join(attempt.refused)
             context.condition(CONFIGURATION, "False", reason=REFUSED, message=message)
         else:
             context.condition(CONFIGURATION, "True", reason=APPLIED, message="all configured fields are enforced")
+
+
+def _report(context: ManifestContext, wanted: Enforced, absent: str, released: str) -> None:
+    """Draft the condition where nothing is enforced: fields are configured and there is no resource, or none are."""
+    if wanted.fields:
+        context.condition(CONFIGURATION, "False", reason=ABSENT, message=absent)
+    else:
+        context.condition(CONFIGURATION, "True", reason=RELEASED, message=released)
+
+
+async def _live(client: Client, kind: Resource | None, key: ObjectKey) -> Object | None:
+    """The resource; None where its user has deleted it, which the contract allows. Raises KubeError."""
+    if kind is None:
+        return None
+    try:
+        return await client.get(kind, key.name, key.namespace)
+    except NotFound:
+        return None
 
 
 class _Attempt:

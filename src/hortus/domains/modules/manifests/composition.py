@@ -119,11 +119,24 @@ def _settling(manager: Manager, watches: ModuleWatches | OwnWatches) -> Settling
     return settling
 
 
-def _enforced(kymas: TypedCache[Kyma], configurations: CentralConfigurations, context: ManifestContext) -> Enforced:
-    """The fields of a Manifest's default resource that are enforced."""
+def _enforced(
+    kymas: TypedCache[Kyma], configurations: CentralConfigurations, context: ManifestContext
+) -> Enforced | None:
+    """The fields of a Manifest's default resource that are enforced; None where the policy leaves it alone."""
     kyma = kymas.get(ObjectKey(context.key.namespace, context.kyma))
+    if context.spec.resource is not None and (context.resource is None or (kyma and _ignores(kyma, context.key))):
+        return None
     overrides = configurations.overrides(kyma.metadata.labels if kyma is not None else {})
     return enforced(overrides, context.label(Label.MODULE_NAME))
+
+
+def _ignores(kyma: Kyma, manifest: ObjectKey) -> bool:
+    """Reports whether the user's policy is Ignore by now: the status of a Kyma names no resource then.
+
+    The Manifest keeps the policy with which it was made, as in lifecycle-manager.
+    """
+    seen = [one for one in kyma.status.modules if one.manifest and one.manifest.metadata.name == manifest.name]
+    return any(one.resource is None for one in seen)
 
 
 def _watches(

@@ -23,7 +23,8 @@ from hortus.kube.objects import Object, ObjectKey, Resource, key_of
 
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
 MODULE_SELECTOR: Final = f"{Label.MANAGED_BY}={MANAGED_BY_KYMA}"
-_KYMA_INDEX: Final = "kyma"
+_KYMA_INDEX: Final = "kyma-name"
+"""The Kyma controller files Manifests under "kyma", by another value."""
 
 
 class _ControlWatches:
@@ -171,17 +172,19 @@ def _place_of(secret: Object) -> KubeconfigRef:
 
 
 def _listing_changed(change: Change) -> bool:
-    """Reports whether a Kyma lists other Manifests than before."""
+    """Reports whether a Kyma lists other Manifests than before, or other ones with a default resource."""
     return change.old is None or change.new is None or _listed(change.old) != _listed(change.new)
 
 
-def _listed(kyma: Object) -> frozenset[tuple[str, str]]:
+def _listed(kyma: Object) -> frozenset[tuple[str, str, bool]]:
     try:
         modules = read(Kyma, kyma).status.modules
     except NotReadable:
         return frozenset()
     return frozenset(
-        (one.manifest.metadata.namespace, one.manifest.metadata.name) for one in modules if one.manifest is not None
+        (one.manifest.metadata.namespace, one.manifest.metadata.name, one.resource is not None)
+        for one in modules
+        if one.manifest is not None
     )
 
 
