@@ -7,7 +7,10 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from hortus.kube.shapes import problem_of
+from hortus.kube.numbers import decimal
+from hortus.kube.secret import Secret
+from hortus.kube.shapes import decode_json, problem_of
+from hortus.kube.tokens import TokenClaims, claims_of
 
 
 class Inner(msgspec.Struct, forbid_unknown_fields=True):
@@ -42,3 +45,35 @@ def test_a_wrong_document_is_described_by_place_and_value(document: Any, expecte
     said = problem_of(found.value, place="settings")
     assert said == expected
     assert "`" not in said
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        b"",
+        b"{",
+        b'{"sub": "\xff"}',
+        '{"sub": "\ud800"}',
+        b'{"other": ' * 5000,
+        b'{"other": ' + b"[" * 100_000,
+        b"NaN",
+        b"[1]",
+    ],
+)
+def test_a_document_of_anybody_has_one_kind_of_error(document: bytes | str) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        decode_json(document, TokenClaims)
+
+
+@pytest.mark.parametrize("body", ["", "e30", "bm90IEpTT04", "\u00e9", "_w", "eyJzdWIiOiAi_yJ9", "W1tb", "a"])
+def test_a_token_of_any_text_has_claims_or_none(body: str) -> None:
+    assert claims_of(Secret(f"a.{body}.c")) == TokenClaims()
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0", 0), ("65535", 65535), ("007", 7), ("9" * 18, 10**18 - 1), ("9" * 19, None), ("9" * 5000, None)]
+    + [(odd, None) for odd in ("", "-1", "+1", "1.0", " 1", "1\n", "\u0661", "\u00b2", "1_0")],
+)
+def test_a_number_is_read_from_ascii_digits_alone(text: str, number: int | None) -> None:
+    assert decimal(text) == number

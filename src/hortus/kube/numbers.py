@@ -1,12 +1,20 @@
-"""Numbers as objects of the Kubernetes API hold them: written by Go's encoding/json and read back."""
+"""Numbers as objects of the Kubernetes API hold them, written by Go's encoding/json and read back, and in texts."""
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 
+_DIGITS = re.compile(r"[0-9]{1,18}")
+"""An int64 holds them all; Python refuses to read thousands."""
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 _EXACT = 1 << 53
 """Below it every whole float64 is written with its own digits; above, with the shortest that identify it."""
+
+
+def decimal(text: str) -> int | None:
+    """The number that a text writes in ASCII digits; None for any other text, and for one beyond 18 digits."""
+    return int(text) if _DIGITS.fullmatch(text) else None
 
 
 def stored(value: float) -> int | float:

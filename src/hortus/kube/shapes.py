@@ -6,8 +6,11 @@ msgspec says `Expected `bool`, got `str` - at `$.nodes``, which are the words of
 from __future__ import annotations
 
 import re
+from typing import TypeVar
 
 import msgspec
+
+T = TypeVar("T")
 
 _TYPES = {
     "bool": "true or false",
@@ -21,6 +24,16 @@ _TYPES = {
 _PLACE = re.compile(r"(?s)(?P<what>.*?)(?: - at `\$(?P<path>[^`]*)`)?\Z")
 _TYPE = re.compile(r"Expected (?P<wanted>`[^`]+`(?: \| `[^`]+`)*), got `(?P<got>[^`]+)`\Z")
 _FIELD = re.compile(r"Object (?P<verb>contains unknown|missing required) field `(?P<name>[^`]+)`\Z")
+
+
+def decode_json(document: bytes | str, kind: type[T]) -> T:
+    """JSON of anybody as `kind`. Raises msgspec.DecodeError, also for other bytes than UTF-8, and for deep nesting."""
+    try:
+        return msgspec.json.decode(document, type=kind)
+    except UnicodeError as error:
+        raise msgspec.DecodeError(f"JSON is not UTF-8: {error}") from None
+    except RecursionError:
+        raise msgspec.DecodeError("JSON is nested too deep") from None
 
 
 def problem_of(error: msgspec.ValidationError, *, place: str) -> str:

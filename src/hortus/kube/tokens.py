@@ -6,11 +6,11 @@ Most clusters issue JSON Web Tokens (RFC 7519). Any other token has no claims.
 from __future__ import annotations
 
 import base64
-import binascii
 
 import msgspec
 
 from hortus.kube.secret import Secret
+from hortus.kube.shapes import decode_json
 
 _ACCOUNT = "system:serviceaccount:"
 
@@ -36,8 +36,8 @@ def claims_of(token: Secret) -> TokenClaims:
         return TokenClaims()
     body = parts[1]
     try:
-        return msgspec.json.decode(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)), type=TokenClaims)
-    except (binascii.Error, ValueError):
+        return decode_json(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)), TokenClaims)
+    except (ValueError, msgspec.DecodeError):
         return TokenClaims()
 
 

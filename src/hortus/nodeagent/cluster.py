@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -92,7 +91,7 @@ class SeenSecret(msgspec.Struct, frozen=True, rename="camel"):
         """The decoded value of a key; empty without it."""
         try:
             return base64.b64decode(self.data.get(key, ""), validate=True)
-        except binascii.Error:
+        except ValueError:
             return b""
 
 

@@ -7,7 +7,6 @@ version v1alpha1; a decoded value is frozen, so that two configurations can be c
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -58,7 +57,7 @@ class InlineContent(_Part, frozen=True):
             return self.data.encode()
         try:
             return base64.b64decode(self.data, validate=True)
-        except binascii.Error:
+        except ValueError:
             raise ValueError("is not valid base64") from None
 
 

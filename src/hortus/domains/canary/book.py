@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from hortus.kube.objects import Object, Resource
+from hortus.kube.shapes import decode_json
 from hortus.schema import Kind, kind
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
@@ -85,7 +86,7 @@ class Book(msgspec.Struct, frozen=True):
 def read_book(config_map: ConfigMap) -> Book | None:
     """None when somebody wrote what is no book; what runs left is then found by its labels."""
     try:
-        return msgspec.json.decode(config_map.data.get(KEY, ""), type=Book)
+        return decode_json(config_map.data.get(KEY, ""), Book)
     except msgspec.DecodeError as error:
         import structlog  # loads much, and `hortus canary` logs nothing else
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from typing import Final
@@ -127,7 +126,7 @@ def _secret(obj: Object) -> Object:
 def _content(secret: _Content) -> bytes:
     try:
         return base64.b64decode(secret.data.get(_KEY, ""), validate=True)
-    except binascii.Error:
+    except ValueError:
         return b""
 
 

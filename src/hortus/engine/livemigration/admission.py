@@ -17,6 +17,7 @@ from hortus.engine.livemigration.phases import (
     LIVE_MIGRATE,
     WITHOUT_HA,
 )
+from hortus.kube.numbers import decimal
 
 REGION_CONFIG: Final = ("scheduling.gardener.cloud/purpose", "region-config")
 """Label of the ConfigMaps with distances."""
@@ -203,6 +204,7 @@ def _row(text: str) -> dict[str, int]:
     row: dict[str, int] = {}
     for line in text.splitlines():
         region, colon, number = line.partition(":")
-        if colon and number.strip().isdigit():
-            row[region.strip()] = int(number)
+        distance = decimal(number.strip())
+        if colon and distance is not None:
+            row[region.strip()] = distance
     return row

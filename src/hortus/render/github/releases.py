@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
+from hortus.kube.shapes import decode_json
 from hortus.render.artifacts import BadAnswer, BadDigest, Digest, NotFound, parse_digest
 
 _OWNER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,98}[A-Za-z0-9])?")
@@ -61,8 +62,8 @@ T = TypeVar("T")
 def decode(body: bytes, kind: type[T], place: str) -> T:
     """The API's answer as `kind`. Raises BadAnswer."""
     try:
-        return msgspec.json.decode(body, type=kind)
-    except (msgspec.MsgspecError, RecursionError) as error:
+        return decode_json(body, kind)
+    except msgspec.DecodeError as error:
         problem = str(error) if isinstance(error, msgspec.ValidationError) else "not JSON"
         raise BadAnswer(place, f"the answer cannot be read: {problem}") from None
 

@@ -7,7 +7,6 @@ refused by name rather than passed over, which would end in an unexplained 401.
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping
 
 import msgspec
@@ -113,7 +112,7 @@ def _text(entry: dict[str, object], name: str, where: str) -> str:
 def _pair(auth: str, where: str) -> tuple[str, str]:
     try:
         text = base64.b64decode("".join(auth.split()) + "==", validate=False).decode()
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:
         raise BadCredentials(f"{where}.auth: is not base64 of name:password") from None
     name, colon, password = text.rstrip("\0").partition(":")
     if not colon or not text.rstrip("\0").isprintable():

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from hortus.kube.shapes import decode_json
 from hortus.render.artifacts import BadAnswer, BadDigest, Digest, parse_digest
 
 OCI_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -80,17 +81,14 @@ class _Document(msgspec.Struct, frozen=True, rename="camel"):
     annotations: dict[str, str] | None = None
 
 
-_decoder = msgspec.json.Decoder(_Document)
-
-
 def parse_manifest(
     raw: bytes, media_type: str, digest: Digest, *, place: str, max_manifests: int, max_layers: int
 ) -> ImageManifest | Index:
     """Decode the document that a registry sent as `media_type`. Raises BadAnswer."""
     media_type = media_type.partition(";")[0].strip().lower()
     try:
-        document = _decoder.decode(raw)
-    except (msgspec.MsgspecError, RecursionError) as error:
+        document = decode_json(raw, _Document)
+    except msgspec.DecodeError as error:
         problem = error if isinstance(error, msgspec.ValidationError) else "not JSON"
         raise BadAnswer(place, f"the manifest cannot be read: {problem}") from None
     _check_kind(document, media_type, place)

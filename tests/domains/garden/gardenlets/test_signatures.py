@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +53,19 @@ def signed(name: str, data: bytes) -> str:
     return base64.b64encode(made).decode()
 
 
-async def sign(world: GardenWorld, name: str, *, about: str = "", annotation: str = "", version: str = "") -> None:
-    """Push a signature as cosign does; with `about` one for another digest."""
+async def sign(
+    world: GardenWorld,
+    name: str,
+    *,
+    about: str = "",
+    annotation: str = "",
+    version: str = "",
+    before: Sequence[tuple[bytes, str]] = (),
+) -> None:
+    """Push a signature as cosign does; with `about` one for another digest.
+
+    `before` are statements, empty for the same one, and their signatures, which come first.
+    """
     hosts = frozenset((world.registry,))
     settings = OciSettings(transfer=TransferSettings(plain_http=hosts, local_hosts=hosts))
     async with OciClient(settings=settings, clock=SystemClock()) as client:
@@ -67,12 +78,13 @@ async def sign(world: GardenWorld, name: str, *, about: str = "", annotation: st
             {"critical": {"identity": identity, "image": image, "type": kind}, "optional": None}
         )
         place = msgspec.structs.replace(chart, tag=signature_tag(digest))
-        layer = await client.push_blob(place, statement)
-        layer = msgspec.structs.replace(
-            layer, media_type=STATEMENT, annotations={SIGNATURE: annotation or signed(name, statement)}
-        )
+        layers = []
+        for text, signature in (*before, (statement, annotation or signed(name, statement))):
+            layer = await client.push_blob(place, text or statement)
+            marked = {SIGNATURE: signature} if signature else {}
+            layers.append(msgspec.structs.replace(layer, media_type=STATEMENT, annotations=marked))
         config = msgspec.structs.replace(await client.push_blob(place, b"{}"), media_type=CHART_CONFIG)
-        await client.push_manifest(place, manifest_bytes(config, (layer,)))
+        await client.push_manifest(place, manifest_bytes(config, tuple(layers)))
 
 
 @pytest.mark.parametrize("name", KEYS)
@@ -96,12 +108,15 @@ async def test_a_chart_that_the_operators_key_has_signed_is_deployed(
         ("another chart", "has 1 signatures, and none by a key of this operator"),
         ("altered", "has 1 signatures, and none by a key of this operator"),
         ("no base64", "has 1 signatures, and none by a key of this operator"),
+        ("no ASCII", "has 1 signatures, and none by a key of this operator"),
     ],
 )
 async def test_another_chart_is_not_deployed(world: GardenWorld, tmp_path: Path, case: str, text: str) -> None:
     if case != "none":
         about = f"sha256:{'0' * 64}" if case == "another chart" else ""
-        annotation = {"altered": base64.b64encode(b"0" * 70).decode(), "no base64": "?"}.get(case, "")
+        annotation = {"altered": base64.b64encode(b"0" * 70).decode(), "no base64": "?", "no ASCII": "\u00e9"}.get(
+            case, ""
+        )
         await sign(world, "ecdsa", about=about, annotation=annotation)
     await world.add_gardenlet("one")
     other = key_file(tmp_path, "other", ec.generate_private_key(ec.SECP256R1()))
@@ -109,6 +124,23 @@ async def test_another_chart_is_not_deployed(world: GardenWorld, tmp_path: Path,
     async with world.operating(keys=keys):
         await world.condition("one", "SeedRegistered", "False", text=text)
     assert await world.get(world.seeds["one"], DEPLOYMENTS, "gardenlet", "garden") is None
+
+
+async def test_a_signature_that_cannot_be_read_does_not_hide_the_next(world: GardenWorld, tmp_path: Path) -> None:
+    wrong = [
+        *((b"", text) for text in ("\u00e9", "a", "?", "\u0661" * 4, "A" * 5000, "")),
+        (b"{", "AAAA"),
+        (b"\xff", "AAAA"),
+        (b'{"critical": {"image": {"docker-manifest-digest": "\xff"}}}', "AAAA"),
+        (b'{"optional":' * 5000, "AAAA"),
+        (b"[" * 60_000, "AAAA"),
+        (b'{"critical": [NaN]}', "AAAA"),
+    ]
+    await sign(world, "ecdsa", before=wrong)
+    await world.add_gardenlet("one")
+    async with world.operating(keys=(key_file(tmp_path, "ecdsa"),)):
+        await world.condition("one", "SeedRegistered", "Progressing", reason="WaitingForRegistration")
+    assert await world.get(world.seeds["one"], DEPLOYMENTS, "gardenlet", "garden") is not None
 
 
 async def test_a_chart_may_be_signed_later(world: GardenWorld, tmp_path: Path) -> None:

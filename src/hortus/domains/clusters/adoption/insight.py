@@ -7,7 +7,6 @@ the Runtime, for else its controllers would take away what it does not list.
 from __future__ import annotations
 
 import base64
-import binascii
 from typing import Any, Final
 
 import msgspec
@@ -21,7 +20,7 @@ from hortus.domains.clusters.shoot import LiveShoot
 from hortus.domains.clusters.types import MANAGER, Label
 from hortus.kube import Client, ConnectionSettings
 from hortus.kube.errors import KubeError, NotFound
-from hortus.kube.kubeconfig import KubeconfigError, Trust, from_untrusted
+from hortus.kube.kubeconfig import Trust, from_untrusted
 from hortus.kube.objects import Object, key_of, shaped
 
 SECONDS: Final = 600
@@ -62,7 +61,7 @@ async def look_inside(garden: Client, shoot: LiveShoot) -> Inside:
         access = from_untrusted(document, trust=Trust()).access()
         async with Client(access, settings=_SETTINGS) as cluster:
             return Inside(await _administrators(cluster), await _providers(cluster))
-    except (KubeError, KubeconfigError, binascii.Error) as error:
+    except (KubeError, ValueError) as error:
         return Inside(unseen=f"the cluster cannot be looked into: {error}")
 
 

@@ -6,7 +6,6 @@ Raises KubeError, and CommandError naming what was asked for and does not exist.
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Final, Protocol, TypeVar
@@ -192,7 +191,7 @@ def kubeconfig_in(secret: OfferedKubeconfig) -> bytes:
         raise ValueError(f"no key {service.KUBECONFIG_KEY} or kubeconfig; there are: {', '.join(data) or 'none'}")
     try:
         return base64.b64decode(data[key], validate=True)
-    except (binascii.Error, TypeError) as error:
+    except (ValueError, TypeError) as error:
         raise ValueError(f"key {key} is not base64") from error
 
 

@@ -24,6 +24,7 @@ from hortus.domains.clusters.shoot import ConversionError, LiveShoot, Patch, pat
 from hortus.domains.clusters.types import FIELD_MANAGER, RUNTIMES, Annotation, Runtime
 from hortus.kube import Client
 from hortus.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from hortus.kube.numbers import decimal
 from hortus.kube.objects import Object
 from hortus.kube.patches import apply_json_patch, apply_merge_patch
 
@@ -222,7 +223,8 @@ def follows(runtime: Runtime, live: LiveShoot) -> bool:
     """True when the next change of the Runtime reaches its shoot: a Runtime of this id may have been there before, with
     more generations than this one has yet, and the shoot waits for one beyond."""
     patched_for = live.outline.patched_for
-    return not patched_for or (patched_for.isdecimal() and int(patched_for) <= service.generation(runtime))
+    number = decimal(patched_for)
+    return not patched_for or (number is not None and number <= service.generation(runtime))
 
 
 def _refused(entry: Entry, reasons: list[str]) -> Entry:

@@ -16,6 +16,7 @@ import msgspec
 
 from hortus.domains.garden.acl.cidrs import Cidr
 from hortus.domains.garden.acl.config import ALLOW, DENY, AccessList
+from hortus.kube.shapes import decode_json
 
 Address = IPv4Address | IPv6Address
 
@@ -98,7 +99,7 @@ def _row(source: Address, those: list[GatewayConnection]) -> BlockedSource:
 
 def _of_json(text: str) -> GatewayConnection | None:
     try:
-        found = msgspec.json.decode(text.encode(), type=_Line)
+        found = decode_json(text, _Line)
     except msgspec.MsgspecError:
         return None
     source = _address(found.downstream_remote_address)

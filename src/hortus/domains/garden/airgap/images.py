@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from hortus.domains.garden.airgap.config import MirrorRegistry
+from hortus.kube.shapes import decode_json
 from hortus.render.artifacts import ArtifactError, NotFound
 from hortus.render.oci import (
     BadReference,
@@ -205,7 +206,7 @@ class _Config(msgspec.Struct):
 async def _architecture(client: OciClient, reference: Reference, manifest: ImageManifest) -> str:
     raw = await client.blob_at(reference, manifest.config.digest, largest=_LARGEST_CONFIG)
     try:
-        return msgspec.json.decode(raw, type=_Config).architecture
+        return decode_json(raw, _Config).architecture
     except msgspec.MsgspecError:
         return ""
 

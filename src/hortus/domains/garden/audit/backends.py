@@ -26,11 +26,12 @@ from hortus.domains.garden.audit.plan import (
     SplunkBackend,
 )
 from hortus.domains.garden.extension.fields import LAST_PORT, FieldReader
+from hortus.kube.numbers import decimal
 from hortus.schema import FieldError
 from hortus.schema.problems import invalid, required, type_invalid
 
-_SIZE: Final = re.compile(r"[1-9][0-9]*([KMG]B?)?", re.IGNORECASE)
-_TIME: Final = re.compile(r"[1-9][0-9]*[smhd]?")
+_SIZE: Final = re.compile(r"[1-9][0-9]{0,11}([KMG]B?)?", re.IGNORECASE)
+_TIME: Final = re.compile(r"[1-9][0-9]{0,8}[smhd]?")
 _WORD: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _INDEX: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,254}")
 _LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
@@ -305,7 +306,7 @@ class BackendReader(FieldReader):
     def _port(self, value: Any, path: str) -> str:
         if value is None:
             return SplunkBackend().port
-        if not isinstance(value, str) or not value.isdecimal() or not 0 < int(value) <= LAST_PORT:
+        if not isinstance(value, str) or not 0 < (decimal(value) or 0) <= LAST_PORT:
             self.errors.append(invalid(path, value, 'must be a port as a text, such as "8088"'))
             return SplunkBackend().port
         return value
@@ -313,7 +314,7 @@ class BackendReader(FieldReader):
     def _broker(self, value: Any, path: str) -> str:
         found = self._word(value, path)
         host, _, port = found.rpartition(":")
-        if value is None or (found and not (host and port.isdecimal() and "," not in host)):
+        if value is None or (found and not (host and 0 < (decimal(port) or 0) <= LAST_PORT and "," not in host)):
             self.errors.append(invalid(path, value, "must be HOST:PORT"))
             return ""
         return found

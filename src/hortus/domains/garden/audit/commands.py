@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from hortus.kube.numbers import decimal
 from hortus.terminal import EXIT_ERROR, CommandError, CommandGroup, Connections, print_line, run
 from hortus.terminal.failures import fail
 
@@ -144,9 +145,10 @@ def _verify(spool: Path, key_file: Path | None, expect: tuple[str, ...]) -> None
 
 def _expected(text: str) -> tuple[int, str]:
     sequence, equals, digest = text.partition("=")
-    if not equals or not sequence.isdigit():
+    number = decimal(sequence)
+    if not equals or number is None:
         raise click.UsageError(f"--expect {text!r}: write SEQUENCE=DIGEST")
-    return int(sequence), digest
+    return number, digest
 
 
 async def _replay(spool: Path, key_file: Path | None, config: Path | None, sink: str, first: int, end: int) -> None:

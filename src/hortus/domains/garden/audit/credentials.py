@@ -7,7 +7,6 @@ operator, which lies in another namespace, serves like one of the Shoot's projec
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -162,7 +161,7 @@ def _copied(found: Mapping[str, Any], keys: SecretKeys) -> dict[str, str]:
 def _decoded(value: Any, key: str) -> bytes:
     try:
         found = base64.b64decode(str(value), validate=True)
-    except binascii.Error:
+    except ValueError:
         raise _KeyProblem(f"has a {key} that cannot be read") from None
     return found if key in _TEXTS else found.strip()
 

@@ -24,6 +24,7 @@ from hortus.domains.garden.audit.names import AUDIT, BACKEND_LABELS, PODS
 from hortus.domains.garden.extension.composition import CONTROLLER_PREFIX, SeedView
 from hortus.domains.garden.extension.topic import EXTENSIONS_READY, TopicCondition
 from hortus.engine import Change, Result, Trigger, Watch, without_managed_fields
+from hortus.kube.numbers import decimal
 from hortus.kube.objects import Object, ObjectKey, key_of
 from hortus.kube.selectors import LabelSelector
 
@@ -165,9 +166,10 @@ class _Pod(msgspec.Struct):
         port, path = self.metadata.annotations.get(_PORT, ""), self.metadata.annotations.get(_PATH, "")
         if self.status.phase != "Running" or not self.status.pod_ip or not path.startswith("/"):
             return None
-        if not (port.isascii() and port.isdigit() and 0 < int(port) < 65_536):
+        number = decimal(port) or 0
+        if not 0 < number < 65_536:
             return None
-        return URL.build(scheme="http", host=self.status.pod_ip, port=int(port), path=path)
+        return URL.build(scheme="http", host=self.status.pod_ip, port=number, path=path)
 
 
 class OutputLooks:

@@ -8,17 +8,17 @@ sigstore/cosign, specs/SIGNATURE_SPEC.md.
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
+from hortus.kube.shapes import decode_json
 from hortus.render.artifacts import Digest
 from hortus.render.artifacts import NotFound as ArtifactNotFound
 from hortus.render.oci import ImageManifest, OciClient, Reference
@@ -55,7 +55,7 @@ def read_keys(files: Sequence[Path]) -> tuple[ChartKey, ...]:
     for file in files:
         try:
             key = load_pem_public_key(file.read_bytes())
-        except ValueError:
+        except (ValueError, UnsupportedAlgorithm):
             raise ValueError(f"{file}: must hold a public key in PEM") from None
         if not isinstance(key, ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey):
             raise ValueError(f"{file}: its key is of no kind that signs charts: give one of ECDSA, RSA or Ed25519")
@@ -87,7 +87,7 @@ async def check_signature(client: OciClient, chart: Reference, digest: Digest, k
 
 def _is_about(statement: bytes, digest: Digest) -> bool:
     try:
-        return msgspec.json.decode(statement, type=_Statement).critical.image.docker_manifest_digest == digest
+        return decode_json(statement, _Statement).critical.image.docker_manifest_digest == digest
     except msgspec.MsgspecError:
         return False
 
@@ -95,7 +95,7 @@ def _is_about(statement: bytes, digest: Digest) -> bool:
 def _is_signed(statement: bytes, signature: str, keys: Sequence[ChartKey]) -> bool:
     try:
         given = base64.b64decode(signature, validate=True)
-    except binascii.Error:
+    except ValueError:
         return False
     return any(_verifies(key, given, statement) for key in keys)
 

@@ -22,6 +22,7 @@ from hortus.engine.livemigration import (
     Observation,
 )
 from hortus.kube.objects import format_time, parse_time
+from hortus.kube.shapes import decode_json
 
 PHASES: Final = tuple(MigrationPhase)
 SUCCEEDED: Final = "Succeeded"
@@ -43,7 +44,7 @@ class MigrationContext(ReconcileContext[MigratedShoot]):
     def record(self) -> MigrationRecord | None:
         """The record of the migration that has begun. Raises msgspec.DecodeError."""
         text = (self.object.metadata.annotations or {}).get(RECORD)
-        return msgspec.json.decode(text, type=MigrationRecord) if text else None
+        return decode_json(text, MigrationRecord) if text else None
 
     @property
     def aborts(self) -> bool:

@@ -15,6 +15,7 @@ from hortus.domains.garden.registrycache.names import SECRETS
 from hortus.domains.garden.registrycache.objects import CacheCredentials
 from hortus.engine import NEVER, Actor, StepError
 from hortus.kube.errors import NotFound
+from hortus.kube.shapes import decode_json
 
 PATH: Final = "spec.providerConfig"
 
@@ -71,7 +72,7 @@ def _problem(secret: _Body, user: str, password: str) -> str:
     if user != _ACCOUNT_USER:
         return ""
     try:
-        fields = msgspec.json.decode(password, type=dict[str, str])
+        fields = decode_json(password, dict[str, str])
     except msgspec.MsgspecError:
         return f"has no service account in JSON as the password of {_ACCOUNT_USER}"
     strange = sorted(fields.keys() - _ACCOUNT_FIELDS)

@@ -15,6 +15,7 @@ from hortus.domains.modules.types import SyncedObject
 from hortus.kube import Client
 from hortus.kube.errors import AlreadyExists, Conflict, NotFound
 from hortus.kube.objects import Object, Resource, key_of, shaped
+from hortus.kube.shapes import decode_json
 from hortus.terminal import CommandError
 
 NAMESPACE: Final = "kyma-system"
@@ -121,8 +122,8 @@ def _stored(obj: Object) -> ModuleRecord:
     try:
         if found is None:
             raise msgspec.ValidationError("data.record is missing")
-        record = msgspec.json.decode(found.data.record, type=InstallRecord)
-        synced = msgspec.json.decode(found.data.synced, type=tuple[SyncedObject, ...])
+        record = decode_json(found.data.record, InstallRecord)
+        synced = decode_json(found.data.synced, tuple[SyncedObject, ...])
     except msgspec.MsgspecError as error:
         raise CommandError(
             f"ConfigMap {key_of(obj)} is no record of a module: {error}; delete it, and install the module again"

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from hortus.kube.shapes import decode_json
 from hortus.render.oci import BadCredentials, BadReference, CredentialStore, parse_reference
 
 
@@ -85,7 +86,7 @@ def access_from_docker_config(document: bytes, *, subpath: str = "") -> Registry
         CredentialStore.from_docker_config(document)
     except BadCredentials as error:
         raise BadRegistryAccess(str(error)) from None
-    auths = msgspec.json.decode(document, type=_DockerConfig).auths
+    auths = decode_json(document, _DockerConfig).auths
     if len(auths) != 1:
         raise BadRegistryAccess(f"auths: has {len(auths)} registries; exactly one is needed, that of the modules")
     return access_from_host(next(iter(auths)), subpath=subpath, docker_config=document)

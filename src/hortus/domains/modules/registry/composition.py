@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import os
 import tempfile
 from pathlib import Path
@@ -81,7 +80,7 @@ class SecretAccess:
         try:
             document = base64.b64decode(found.data[_DOCKER_CONFIG], validate=True)
             return access_from_docker_config(document, subpath=self._settings.path)
-        except (binascii.Error, BadRegistryAccess) as error:
+        except ValueError as error:
             raise self._failed(f"cannot be used: {error}") from None
 
     def _failed(self, problem: str) -> StepError:

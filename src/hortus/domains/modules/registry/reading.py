@@ -22,6 +22,7 @@ from hortus.domains.modules.registry.layers import descriptor_file, manifest_of
 from hortus.domains.modules.types import InstallSource
 from hortus.engine.outcomes import StepError
 from hortus.kube import Clock, SystemClock
+from hortus.kube.shapes import decode_json
 from hortus.render.artifacts import ArtifactCache, BadDigest, parse_digest
 from hortus.render.bounded import Bounded
 from hortus.render.oci import OciClient, Reference, parse_reference
@@ -171,7 +172,7 @@ async def _descriptor(client: OciClient, reference: Reference) -> ComponentDescr
     manifest = await client.image(reference)
     config = await client.blob_at(reference, manifest.config.digest, largest=_LARGEST_CONFIG)
     try:
-        digest = parse_digest(msgspec.json.decode(config, type=_Config).component_descriptor_layer.digest)
+        digest = parse_digest(decode_json(config, _Config).component_descriptor_layer.digest)
     except (msgspec.MsgspecError, BadDigest) as error:
         raise BadDescriptor(f"the config names no componentDescriptorLayer: {error}") from None
     layer = await client.blob_at(reference, digest, largest=_LARGEST_DESCRIPTOR_LAYER)

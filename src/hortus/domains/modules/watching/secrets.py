@@ -7,7 +7,6 @@ cluster. The gateway's bundle is public and stays.
 from __future__ import annotations
 
 import base64
-import binascii
 from typing import Final
 
 import msgspec
@@ -61,7 +60,7 @@ class TlsSecret(msgspec.Struct, frozen=True):
         """One value; empty where there is none, or none that can be read."""
         try:
             return base64.b64decode(self.data.get(name, ""))
-        except binascii.Error:
+        except ValueError:
             return b""
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import hashlib
 import hmac
 import re
@@ -102,7 +101,7 @@ class ChartRegistry:
         scheme, _, text = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
         try:
             user, _, given = base64.b64decode(text, validate=True).decode().partition(":")
-        except (binascii.Error, UnicodeDecodeError):
+        except ValueError:
             return None
         if scheme.lower() != "basic" or self._pair is None or not user:
             return None

@@ -8,7 +8,6 @@ cacert (PEM). `cacert` within clouds.yaml names a file of its author's machine a
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final, TypeVar
@@ -222,7 +221,7 @@ def _value(data: Mapping[str, str], key: str, place: str) -> bytes:
         raise BadCloud(f"{place}: has no key {key}; add it")
     try:
         return base64.b64decode(data[key], validate=True)
-    except binascii.Error:
+    except ValueError:
         raise BadCloud(f"{place}: the value of {key} is not base64; write the Secret again") from None
 
 

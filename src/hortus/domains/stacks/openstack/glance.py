@@ -19,6 +19,7 @@ from hortus.domains.stacks.openstack.keystone import CloudToken, authenticate
 from hortus.domains.stacks.openstack.transport import CloudAnswer, CloudTransport
 from hortus.domains.stacks.types import ImageOptions
 from hortus.kube import Clock
+from hortus.kube.shapes import decode_json
 
 _T = TypeVar("_T")
 _MARGIN: Final = 60.0
@@ -200,7 +201,7 @@ def create_request(options: ImageOptions) -> dict[str, Any]:
 
 def _decoded(answer: CloudAnswer, kind: type[_T]) -> _T:
     try:
-        return msgspec.json.decode(answer.body, type=kind)
-    except (msgspec.MsgspecError, RecursionError) as error:
+        return decode_json(answer.body, kind)
+    except msgspec.DecodeError as error:
         problem = str(error) if isinstance(error, msgspec.ValidationError) else "not JSON"
         raise BadReply(f"the answer of the image service cannot be read: {problem}", status=answer.status) from None

@@ -15,6 +15,7 @@ from hortus.domains.stacks.openstack.errors import BadReply, NoImageService
 from hortus.domains.stacks.openstack.transport import CloudTransport
 from hortus.kube import Secret
 from hortus.kube.objects import parse_time
+from hortus.kube.shapes import decode_json
 
 _TYPES: Final = ("image",)
 
@@ -60,8 +61,8 @@ async def authenticate(transport: CloudTransport, access: CloudAccess) -> CloudT
     if not token:
         raise BadReply(f"{place}: the answer has no X-Subject-Token; check that auth_url is that of Keystone v3")
     try:
-        found = msgspec.json.decode(answer.body, type=_Document).token
-    except (msgspec.MsgspecError, RecursionError):
+        found = decode_json(answer.body, _Document).token
+    except msgspec.DecodeError:
         raise BadReply(f"{place}: the token cannot be read; check that auth_url is that of Keystone v3") from None
     return CloudToken(Secret(token), _ends(found), _image_service(found, access))
 

@@ -27,6 +27,7 @@ from hortus.domains.stacks.openstack.errors import (
 )
 from hortus.kube.dialing import LOCAL_NETWORKS, METADATA_NETWORKS, AddressDenied, Dialer
 from hortus.kube.secret import Secret, without_credential
+from hortus.kube.shapes import decode_json
 from hortus.kube.tls import client_context
 
 _LARGEST = 8 << 20
@@ -140,8 +141,8 @@ class _Body(msgspec.Struct):
 def _said(body: bytes) -> str:
     """The service's own words, as far as they can be shown."""
     try:
-        found = msgspec.json.decode(body, type=_Body)
-    except (msgspec.MsgspecError, RecursionError):
+        found = decode_json(body, _Body)
+    except msgspec.DecodeError:
         return ""
     words = found.error.message if found.error is not None else found.message
     shown = " ".join("".join(char if char.isprintable() else " " for char in words).split())

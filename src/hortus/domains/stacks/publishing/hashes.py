@@ -13,6 +13,7 @@ import json
 import msgspec
 
 from hortus.domains.stacks.publishing.errors import BadStack
+from hortus.kube.shapes import decode_json
 from hortus.render.archive import Tree
 
 HASHES_FILE = "hashes.json"
@@ -79,6 +80,6 @@ def _clean(digest: hashlib._Hash) -> str:
 def read_hashes(data: bytes, place: str) -> StackHashes:
     """A hashes.json at `place`. Raises BadStack."""
     try:
-        return msgspec.json.decode(data, type=StackHashes)
+        return decode_json(data, StackHashes)
     except msgspec.MsgspecError as error:
         raise BadStack(f"{place}: cannot be read: {error}; publish the release again") from None

@@ -9,6 +9,7 @@ import msgspec
 from hortus.domains.stacks.names import BadName, ReleaseName, StackVersion, parse_dot, parse_minor
 from hortus.domains.stacks.releases.errors import BadRelease
 from hortus.kube import yaml
+from hortus.kube.shapes import decode_json
 
 METADATA: Final = "metadata.yaml"
 HASHES: Final = "hashes.json"
@@ -67,7 +68,7 @@ def parse_metadata(document: bytes, name: ReleaseName) -> ReleaseVersions:
 def check_hashes(document: bytes, name: ReleaseName) -> None:
     """Raises BadRelease when hashes.json cannot be read, or when it is not that of a version made of a hash."""
     try:
-        hashes = msgspec.json.decode(document, type=_Hashes)
+        hashes = decode_json(document, _Hashes)
     except msgspec.MsgspecError as error:
         raise _bad(name, HASHES, str(error)) from None
     version = name.version

@@ -162,6 +162,8 @@ def test_what_is_left_open_has_the_defaults_of_the_go_extension() -> None:
         ("backends", {"log": {"enabled": "yes"}}, 'backends.log.enabled: Invalid value: "yes"'),
         ("backends", {"splunk": {"enabled": True}}, "backends.splunk.host: Required value"),
         ("backends", {"splunk": SPLUNK | {"port": 8088}}, "backends.splunk.port: Invalid value: 8088"),
+        ("backends", {"splunk": SPLUNK | {"port": "\u0668\u0660"}}, "backends.splunk.port: Invalid value"),
+        ("backends", {"splunk": SPLUNK | {"port": "9" * 5000}}, "backends.splunk.port: Invalid value"),
         ("backends", {"splunk": SPLUNK | {"bufferSize": "900Mi"}}, "backends.splunk.bufferSize: Invalid value"),
         ("backends", {"splunk": SPLUNK | {"host": "a b"}}, 'backends.splunk.host: Invalid value: "a b"'),
         ("backends", {"splunk": SPLUNK | {"host": "a\n[OUTPUT]"}}, "backends.splunk.host: Invalid value"),
