@@ -63,16 +63,18 @@ def register(group: CommandGroup, connect: Callable[[], Connections]) -> None:
     @click.option(
         "--expect",
         multiple=True,
-        metavar="SEQUENCE=DIGEST",
-        help="A place of the chain that was noted earlier, or that a sink received.",
+        metavar="SEQUENCE[=DIGEST]",
+        help="A place that the chain had: noted, received by a sink, or of the metric hortus_audit_spool_sequence.",
     )
     def verify(spool: Path, key_file: Path | None, expect: tuple[str, ...]) -> None:
         """Verify a spool: every byte, every digest, and that nothing is missing.
 
         Ends with 1 when lines were altered, removed or added. It may run next to a receiver.
+        Where the whole folder was replaced, or emptied and begun again, a place that was noted elsewhere shows it.
 
         \b
         hortus garden audit verify /data/spool --key-file chain.key
+        hortus garden audit verify /data/spool --expect 4711 --expect 1200=6b86b273...
         """
         _verify(spool, key_file, expect)
 
@@ -146,8 +148,8 @@ def _verify(spool: Path, key_file: Path | None, expect: tuple[str, ...]) -> None
 def _expected(text: str) -> tuple[int, str]:
     sequence, equals, digest = text.partition("=")
     number = decimal(sequence)
-    if not equals or number is None:
-        raise click.UsageError(f"--expect {text!r}: write SEQUENCE=DIGEST")
+    if number is None or bool(equals) != bool(digest):
+        raise click.UsageError(f"--expect {text!r}: write SEQUENCE, or SEQUENCE=DIGEST")
     return number, digest
 
 

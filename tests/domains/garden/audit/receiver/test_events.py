@@ -6,6 +6,8 @@ import msgspec
 import pytest
 
 from hortus.domains.garden.audit.buffer.events import NotEventsError, lines_of
+from hortus.domains.garden.audit.buffer.sinks.lines import seconds_of
+from hortus.domains.garden.audit.buffer.spool.reports import is_report
 
 EVENT = b'{"auditID":"1","note":"\\n \xc3\xa9","big":123456789012345678901234567890,"f":1.0}'
 
@@ -54,3 +56,20 @@ def test_numbers_and_texts_are_not_decoded() -> None:
     (line,) = lines_of(body(EVENT)).payload.splitlines()
     assert msgspec.json.decode(line)["note"] == "\n é"
     assert b"123456789012345678901234567890" in line
+
+
+@pytest.mark.parametrize("depth", [50, 1_500, 9_000])
+def test_an_event_that_is_nested_deeply_hides_neither_itself_nor_others(depth: int) -> None:
+    """Users who may send an object to the API server decide how deep the event is that holds it."""
+    deep = b'{"auditID":"2","text":"]}\\"[{","requestObject":%b}' % (b'{"a":[' * depth + b'"\\\\"' + b"]}" * depth)
+    assert lines_of(body(EVENT, deep, EVENT)) == (b"\n".join((EVENT, deep, EVENT, b"")), 3)
+    spread = deep.replace(b',"', b',\n"')
+    found = lines_of(body(spread, EVENT))
+    assert (found.lines, found.payload.count(b"\n")) == (2, 2)
+    assert found.payload.startswith(deep)
+    assert seconds_of(deep, 7.0) == 7.0
+    assert not is_report(deep)
+    with pytest.raises(NotEventsError):
+        lines_of(body(deep)[:-2] + b"}")
+    with pytest.raises(NotEventsError):
+        lines_of(b'{"kind":"Pod","items":[%b]}' % deep)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.domains.garden.audit.spool.spools import KEYED, PLAIN, confirm_all, opened, put, read_back, segments
 
-from hortus.domains.garden.audit.buffer.spool import HashChain, SpoolSettings, verify
+from hortus.domains.garden.audit.buffer.spool import HashChain, SpoolError, SpoolSettings, verify
 from hortus.domains.garden.audit.buffer.spool.frames import (
     HEADER_SIZE,
     FrameHeader,
@@ -133,6 +133,58 @@ def test_the_last_segment_removed_with_the_head_is_seen_by_a_cursor(tmp_path: Pa
     put(spool, 500)
     spool.close()
     assert set(read_back(tmp_path)[2]) == {"CutShort", "Mark"}
+
+
+def test_segments_and_head_that_were_all_deleted_are_seen(original: dict[str, bytes], tmp_path: Path) -> None:
+    copied(original, tmp_path)
+    end = verify(tmp_path, PLAIN).end
+    for path in (*segments(tmp_path), tmp_path / "head.json", *tmp_path.glob("cursor-*")):
+        path.unlink()
+    emptied = [
+        "no segment is there: all lines may have been removed",
+        "head.json is missing: lines at the end, or all of them, may have been removed",
+    ]
+    assert verify(tmp_path, PLAIN).findings == emptied
+    spool = opened(tmp_path)
+    spool.close()
+    assert read_back(tmp_path)[2] == ["Mark"]
+    noted = {end: ""}
+    assert verify(tmp_path, PLAIN, expected=noted).findings == [
+        f"the spool ends at sequence {spool.committed.sequence}, and was at {end} before"
+    ]
+
+
+@pytest.mark.parametrize("chain", [PLAIN, KEYED], ids=["plain", "keyed"])
+def test_a_spool_in_the_place_of_another_is_seen_by_a_place_that_was_noted(tmp_path: Path, chain: HashChain) -> None:
+    """The receiver begins a new spool in an empty folder: nothing inside of it shows that."""
+    spool = opened(tmp_path, chain=chain)
+    put(spool, *range(20))
+    spool.close()
+    noted = spool.committed
+    for path in tmp_path.iterdir():
+        path.unlink()
+    with pytest.raises(SpoolError, match="holds no spool"):
+        verify(tmp_path, chain)
+    spool = opened(tmp_path, chain=chain)
+    put(spool, *range(10))
+    spool.close()
+    assert verify(tmp_path, chain).findings == []
+    assert verify(tmp_path, chain, expected={noted.sequence: ""}).findings == [
+        "the spool ends at sequence 10, and was at 20 before"
+    ]
+    spool = opened(tmp_path, chain=chain)
+    put(spool, *range(10, 20))
+    spool.close()
+    assert verify(tmp_path, chain, expected={noted.sequence: ""}).findings == []
+    [finding] = verify(tmp_path, chain, expected={noted.sequence: noted.digest}).findings
+    assert finding.endswith(f"expected is {noted.digest}")
+
+
+def test_a_place_that_was_noted_may_be_the_begin_of_what_is_kept(tmp_path: Path) -> None:
+    spool = opened(tmp_path)
+    assert verify(tmp_path, PLAIN, expected={0: spool.committed.digest}).findings == []
+    assert len(verify(tmp_path, PLAIN, expected={0: "0" * 64}).findings) == 1
+    spool.close()
 
 
 def test_a_write_that_a_crash_ended_is_set_aside_and_reported(tmp_path: Path) -> None:

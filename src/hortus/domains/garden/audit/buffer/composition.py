@@ -160,6 +160,11 @@ async def _health(
 
 def _follow(metrics: BufferMetrics, spool: Spool, deliveries: Mapping[str, SinkDelivery]) -> None:
     metrics.follow("hortus_audit_spool_bytes", "Bytes of all segments.", lambda: float(spool.bytes_used()))
+    metrics.follow(
+        "hortus_audit_spool_sequence",
+        "Sequence number behind the last line that is kept; it never goes back.",
+        lambda: float(spool.committed.sequence),
+    )
     metrics.follow("hortus_audit_dropped_events", "Events dropped since the start.", lambda: float(spool.dropped))
     for name, delivery in deliveries.items():
         metrics.follow_sink(name, lambda one=delivery: float(one.waiting))  # type: ignore[misc]

@@ -36,6 +36,7 @@ def serve(path: Path) -> int:
                     metrics_port=running.health.port if running.health else 0,
                     spool=running.spool.identity.id,
                     sequence=running.spool.committed.sequence,
+                    digest=running.spool.committed.digest,
                 )
                 await stop.wait()
         return 1 if faults else 0

@@ -18,6 +18,7 @@ from hortus.domains.garden.audit.buffer.sinks.calling import SinkCaller
 from hortus.domains.garden.audit.buffer.sinks.lines import seconds_of
 from hortus.domains.garden.audit.buffer.sinks.sink import SinkBatch, SinkError
 from hortus.kube.secret import Secret
+from hortus.kube.shapes import decode_json
 
 _LARGEST_ANSWER: Final = 16 * 1024 * 1024
 """Bytes; an answer has one item for each line, with at most some hundred bytes each."""
@@ -91,8 +92,8 @@ class ElasticsearchSink:
 
     def _items(self, body: bytes) -> list[_Item]:
         try:
-            found = msgspec.json.decode(body, type=_Answer)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+            found = decode_json(body, _Answer)
+        except msgspec.DecodeError:
             raise SinkError(f"{self._url}: the answer is not one of the bulk API") from None
         return [item for action in found.items for item in action.values()]
 

@@ -18,6 +18,6 @@ def seconds_of(line: bytes, otherwise: float) -> float:
     """The event's time in seconds since the Unix epoch; `otherwise` where it has none that can be read."""
     try:
         found = _decoder.decode(line).stage_timestamp
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return otherwise
     return found.timestamp() if found is not None and found.tzinfo is not None else otherwise

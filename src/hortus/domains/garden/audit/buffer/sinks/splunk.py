@@ -18,6 +18,7 @@ from hortus.domains.garden.audit.buffer.sinks.lines import seconds_of
 from hortus.domains.garden.audit.buffer.sinks.sink import SinkBatch, SinkError
 from hortus.kube.clock import Clock
 from hortus.kube.secret import Secret
+from hortus.kube.shapes import decode_json
 
 _ACK_EVERY = 1.0
 _ACK_WITHIN = 300.0
@@ -98,6 +99,6 @@ class SplunkSink:
 
     def _decoded(self, body: bytes, shape: type[_Shape]) -> _Shape:
         try:
-            return msgspec.json.decode(body, type=shape)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return decode_json(body, shape)
+        except msgspec.DecodeError:
             raise SinkError(f"{self._url}: the answer is not one of an event collector") from None

@@ -15,6 +15,7 @@ import msgspec
 
 from hortus.domains.garden.audit.buffer.spool.disk import SpoolDisk
 from hortus.domains.garden.audit.buffer.spool.frames import HashChain
+from hortus.kube.shapes import decode_json
 
 IDENTITY = "spool.json"
 ANCHOR = "anchor.json"
@@ -76,11 +77,11 @@ class SpoolMarks:
             made = SpoolIdentity(FORMAT, secrets.token_hex(16), self._chain.keyed)
             self._write(IDENTITY, made, durable=True)
         try:
-            checked = msgspec.json.decode(path.read_bytes(), type=_Checked)
-            found = msgspec.json.decode(checked.body, type=SpoolIdentity)
+            checked = decode_json(path.read_bytes(), _Checked)
+            found = decode_json(bytes(checked.body), SpoolIdentity)
         except FileNotFoundError:
             raise SpoolError(f"{path} does not exist: {self._folder} holds no spool") from None
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except msgspec.DecodeError as error:
             raise SpoolError(f"{path} cannot be read: {error}") from None
         if found.format != FORMAT:
             raise SpoolError(f"{path}: format {found.format} is not known; this version reads {FORMAT}")
@@ -128,11 +129,11 @@ class SpoolMarks:
     def _read(self, name: str, body: type[_Body]) -> _Body:
         path = self._folder / name
         try:
-            checked = msgspec.json.decode(path.read_bytes(), type=_Checked)
+            checked = decode_json(path.read_bytes(), _Checked)
             if checked.check != self._check(name, checked.body):
                 raise SpoolError(f"{path} does not check: the file was altered")
-            return msgspec.json.decode(checked.body, type=body)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            return decode_json(bytes(checked.body), body)
+        except msgspec.DecodeError as error:
             raise SpoolError(f"{path} cannot be read: {error}") from None
 
     def _write(self, name: str, body: msgspec.Struct, *, durable: bool) -> None:

@@ -44,8 +44,8 @@ def segment_start(folder: Path, number: int) -> SpoolPosition:
     return SpoolPosition(number, 0, header.first, header.previous.hex())
 
 
-def recovered(folder: Path, begin: SpoolPosition, chain: HashChain, marks: SpoolMarks) -> Recovered:
-    """`begin` is the begin of the chain: genesis, or the anchor."""
+def recovered(folder: Path, begin: SpoolPosition, chain: HashChain, marks: SpoolMarks, *, is_new: bool) -> Recovered:
+    """`begin` is the begin of the chain: genesis, or the anchor. A spool that `is_new` has no head yet."""
     numbers = [number for number in segment_numbers(folder) if number >= begin.segment]
     end, tail = _tail(folder, numbers, begin, chain)
     reports: list[SpoolReport] = []
@@ -53,7 +53,7 @@ def recovered(folder: Path, begin: SpoolPosition, chain: HashChain, marks: Spool
         reports.append(_tail_report(end, tail))
     acknowledged = end.sequence
     head = marks.head()
-    if head.problem or (head.position is None and end.sequence > begin.sequence):
+    if head.problem or (head.position is None and not is_new):
         reports.append(_mark(head.problem or f"{folder / 'head.json'} is missing"))
     known = [head.position]
     for sink in marks.cursors():

@@ -58,7 +58,7 @@ def is_report(line: bytes) -> bool:
     """Returns whether `line` is a report of a spool."""
     try:
         found = _kinds.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
     return (found.kind, found.api_version) == (KIND, API_VERSION)
 

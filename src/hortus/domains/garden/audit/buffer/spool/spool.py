@@ -174,7 +174,8 @@ class Spool:
     # Opening.
 
     def _open(self, sinks: Sequence[str]) -> None:
-        if not (self.folder / IDENTITY).exists() and segment_numbers(self.folder):
+        is_new = not (self.folder / IDENTITY).exists()
+        if is_new and segment_numbers(self.folder):
             raise SpoolError(f"{self.folder / IDENTITY} is missing: put it back, or use an empty folder")
         self.identity = self.marks.identify(create=True)
         anchor = self.marks.anchor()
@@ -184,7 +185,7 @@ class Spool:
         for number in segment_numbers(self.folder):
             if number < begin.segment:
                 self._disk.unlink(segment_path(self.folder, number))
-        found = recovered(self.folder, begin, self.chain, self.marks)
+        found = recovered(self.folder, begin, self.chain, self.marks, is_new=is_new)
         for report in found.reports:
             self.report(report)
         self._committed = self._end = found.end

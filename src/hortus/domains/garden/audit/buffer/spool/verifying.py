@@ -1,8 +1,9 @@
 """Verification of a whole spool: every byte is read, every digest computed, every number compared.
 
 It needs no lock and changes nothing, so that it also runs next to a receiver, or on a copy; it then ends where the
-files end. It finds lines that were altered, removed, added or moved. Without a key it cannot find that all of them were
-replaced by somebody who computed all digests again; a digest that was noted earlier, or that a sink received, can.
+files end. It finds lines that were altered, removed, added or moved. A folder alone cannot show that it was replaced as
+a whole: by its earlier state, by a new spool, or, without a key, by one of which all digests were computed again. A
+place that was noted elsewhere can.
 """
 
 from __future__ import annotations
@@ -43,7 +44,10 @@ class Verification(msgspec.Struct, kw_only=True):
 
 
 def verify(folder: Path, chain: HashChain, *, expected: Mapping[int, str] | None = None) -> Verification:
-    """`expected` are digests by the sequence number behind their frame. Raises SpoolError, OSError."""
+    """`expected` are digests by the sequence number behind their frame, empty where the number alone is known.
+
+    Raises SpoolError, OSError.
+    """
     marks = SpoolMarks(folder, chain, SpoolDisk())
     while True:
         before = marks.anchor()
@@ -66,18 +70,25 @@ def _verified(
     known = {HEAD: head} | {f"the cursor of {sink}": marks.cursor(sink) for sink in marks.cursors()}
     numbers = [number for number in segment_numbers(folder) if number >= begin.segment]
     found.segments, found.first, found.end, found.head = len(numbers), begin.sequence, begin.sequence, begin.digest
-    open_digests = dict(expected)
+    open_digests = {sequence: digest for sequence, digest in expected.items() if digest}
+    _compare(found, begin.sequence, begin.digest, open_digests)
     with SpoolReader(folder, chain, begin) as reader:
         for item in reader.items():
             if isinstance(item, Gap):
                 (found.notes if item.torn else found.findings).append(_described(item))
             else:
                 _count(found, item)
-                _compare(found, item, open_digests)
+                _compare(found, item.header.end, item.header.digest.hex(), open_digests)
     for sequence, digest in sorted(open_digests.items()):
         found.findings.append(f"no frame ends before sequence {sequence}, where {digest} is expected")
-    if head.position is None and not head.problem and found.frames:
-        found.findings.append(f"{HEAD} is missing: lines at the end may have been removed")
+    for sequence, digest in sorted(expected.items()):
+        if not digest and sequence > found.end:
+            found.findings.append(f"the spool ends at sequence {found.end}, and was at {sequence} before")
+    # A receiver writes both as it opens a spool for the first time.
+    if not numbers:
+        found.findings.append("no segment is there: all lines may have been removed")
+    if head.position is None and not head.problem:
+        found.findings.append(f"{HEAD} is missing: lines at the end, or all of them, may have been removed")
     _compare_marks(found, known)
     return found
 
@@ -96,12 +107,10 @@ def _count(found: Verification, item: SpoolFrame) -> None:
     found.end, found.head = header.end, header.digest.hex()
 
 
-def _compare(found: Verification, item: SpoolFrame, expected: dict[int, str]) -> None:
-    digest = expected.pop(item.header.end, None) if expected else None
-    if digest is not None and digest != item.header.digest.hex():
-        found.findings.append(
-            f"the digest before sequence {item.header.end} is {item.header.digest.hex()}, expected is {digest}"
-        )
+def _compare(found: Verification, sequence: int, digest: str, expected: dict[int, str]) -> None:
+    wanted = expected.pop(sequence, None) if expected else None
+    if wanted is not None and wanted != digest:
+        found.findings.append(f"the digest before sequence {sequence} is {digest}, expected is {wanted}")
 
 
 def _compare_marks(found: Verification, known: Mapping[str, FoundMark]) -> None:
