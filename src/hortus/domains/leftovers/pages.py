@@ -8,7 +8,7 @@ from typing import Final
 from hortus.domains.leftovers.rows import LeftoverRows, LeftoverSubject
 from hortus.domains.leftovers.views import place, since, source
 from hortus.engine.fleet import FleetKind, FleetObjects, reading
-from hortus.engine.leftovers import open_items, sentence_of
+from hortus.engine.leftovers import open_items, sentence_of, thing_of, ways_of
 from hortus.engine.leftovers.types import LEFTOVERS, Leftover
 from hortus.engine.pages import (
     Block,
@@ -105,6 +105,6 @@ def _items(leftover: Leftover) -> list[list[Cell]]:
         state = states.get(item.id, "Unknown")
         owner = "" if state == "Gone" else _OWNERS[item.actor]
         found.append(
-            [item.what, StateMark(_STANDINGS.get(state, "unknown"), state), item.where, owner, item.look, item.remove]
+            [thing_of(item), StateMark(_STANDINGS.get(state, "unknown"), state), item.where, owner, *ways_of(item)]
         )
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -41,6 +42,6 @@ class LeftoverRows(FleetView[LeftoverSubject]):
             reason=leftover.spec.reason,
             message=f"{summary_of(leftover)} of {source(leftover)}",
             owner=Actor.NOBODY if known else _ACTORS[open_items(leftover)[0].actor],
-            step=f"`hortus leftovers show {metadata.name}`",
+            step=f"`{shlex.join(('hortus', 'leftovers', 'show', metadata.name))}`",
             since=seconds_of(since(leftover)),
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Literal, NamedTuple
 
+from hortus.engine.leftovers import thing_of
 from hortus.engine.leftovers.types import ItemStatus, Leftover, LeftoverItem, LeftoverPhase
 from hortus.kube.objects import format_time, parse_time
 
@@ -47,7 +48,7 @@ def outlook(leftover: Leftover, sights: Mapping[str, Sight], now: float) -> Outl
     acknowledged = leftover.spec.acknowledgement is not None
     phase = LeftoverPhase.ACKNOWLEDGED if acknowledged else LeftoverPhase.OPEN
     first = next(item for item in items if item.state != "Gone")
-    what = next(item.what for item in leftover.spec.items if item.id == first.id)
+    what = next(thing_of(item) for item in leftover.spec.items if item.id == first.id)
     why = f": {first.message}" if first.message else ""
     return Outlook(phase, items, left, f"{left} of {len(items)} items may be left, such as {what}{why}")
 

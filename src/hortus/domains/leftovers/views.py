@@ -8,7 +8,9 @@ from typing import Any
 
 import msgspec
 
+from hortus.engine.leftovers import quoted, thing_of, ways_of
 from hortus.engine.leftovers.types import Leftover, LeftoverItem, LeftoverPhase
+from hortus.kube.naming import dns_label, dns_subdomain
 from hortus.kube.objects import parse_time
 
 HEADS = ("Name", "Cluster", "Source", "Reason", "State", "Left", "Since")
@@ -97,12 +99,12 @@ def page(leftover: Leftover) -> Iterator[str]:
     yield f"{source(leftover)} was deleted, and {'all of this was seen to be gone' if settled else 'this may be left'}"
     yield f"state     {status.phase or LeftoverPhase.OPEN}"
     yield f"cluster   {place(leftover) or '(none)'}"
-    yield f"reason    {spec.reason}: {spec.message}" if spec.message else f"reason    {spec.reason}"
+    yield f"reason    {spec.reason}: {quoted(spec.message)}" if spec.message else f"reason    {spec.reason}"
     yield f"since     {since(leftover)}"
     if status.settled_at:
         yield f"settled   {status.settled_at}"
     if spec.acknowledgement:
-        yield f"known     to {spec.acknowledgement.by}: {spec.acknowledgement.reason}"
+        yield f"known     to {spec.acknowledgement.by}: {quoted(spec.acknowledgement.reason)}"
     yield ""
     yield from items_of(leftover)
     yield from _advice(leftover)
@@ -115,7 +117,7 @@ def items_of(leftover: Leftover) -> Iterator[str]:
     for item in leftover.spec.items:
         state = states.get(item.id)
         name, why = ("Unknown", "") if state is None else (state.state, state.message)
-        yield f"  {name.ljust(7)}  {item.what}, {_PLACES[item.where]}"
+        yield f"  {name.ljust(7)}  {thing_of(item)}, {_PLACES[item.where]}"
         if why:
             yield f"           why     {why if why != said else 'as above'}"
         said = why
@@ -124,10 +126,11 @@ def items_of(leftover: Leftover) -> Iterator[str]:
 
 
 def _commands(item: LeftoverItem) -> Iterator[str]:
-    if item.look:
-        yield f"           look    {item.look}"
-    if item.remove:
-        yield f"           remove  {item.remove}"
+    look, remove = ways_of(item)
+    if look:
+        yield f"           look    {look}"
+    if remove:
+        yield f"           remove  {remove}"
     yield f"           next    {_ACTORS[item.actor]}"
 
 
@@ -136,14 +139,16 @@ def _advice(leftover: Leftover) -> Iterator[str]:
     if leftover.status.phase == LeftoverPhase.SETTLED:
         return
     yield ""
-    if cluster.name and any(item.where == "Cluster" for item in items):
+    if any(item.where == "Cluster" for item in items) and not (
+        dns_subdomain(cluster.name) or dns_label(cluster.namespace)
+    ):
         yield "The commands for items in the cluster need its kubeconfig:"
-        yield f"  hortus kubeconfig {shlex.quote(cluster.name)} -n {shlex.quote(cluster.namespace)}"
+        yield f"  {shlex.join(('hortus', 'kubeconfig', cluster.name, '-n', cluster.namespace))}"
     if leftover.spec.acknowledgement is None:
         if any(item.where != "Infrastructure" for item in items):
             yield "An item that is seen to be gone is settled by itself."
         yield "To take the Leftover out of the alert:"
-        yield f"  hortus leftovers acknowledge {leftover.metadata.name} --reason TEXT"
+        yield f"  {shlex.join(('hortus', 'leftovers', 'acknowledge', leftover.metadata.name))} --reason TEXT"
 
 
 def _left(leftover: Leftover) -> int:

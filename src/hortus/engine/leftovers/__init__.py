@@ -8,7 +8,10 @@ from hortus.engine.leftovers.debts import (
     items_of_inventory,
     leftovers_of,
     object_item,
+    quoted,
     safe_text,
+    thing_of,
+    ways_of,
 )
 from hortus.engine.leftovers.finding import leftovers_about, open_items, sentence_of, summary_of
 from hortus.facade import lazy
@@ -28,7 +31,10 @@ __all__ = [
     "leftovers_of",
     "object_item",
     "open_items",
+    "quoted",
     "safe_text",
     "sentence_of",
     "summary_of",
+    "thing_of",
+    "ways_of",
 ]

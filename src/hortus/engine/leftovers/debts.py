@@ -1,15 +1,15 @@
 """Debts: the items that were released, as the Leftovers that record them.
 
 Pure. Names follow from the source and its uid, so that a repeated record is the same object. Texts are cut, cleaned and
-free of credentials: names and messages may come from an untrusted cluster. A command that a person may copy quotes
-every word.
+free of credentials: names and messages may come from an untrusted cluster. A command that a person may copy is made of
+the identity of an object alone, with every word quoted; other words of a record are shown in quotation marks.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Literal, NamedTuple
 
@@ -25,12 +25,15 @@ from hortus.engine.leftovers.types import (
     LeftoverSpec,
 )
 from hortus.engine.redaction import redact_text
+from hortus.kube.naming import dns_subdomain
 from hortus.kube.objects import Resource
 from hortus.schema import ObjectMeta
 
 _LONGEST_STEM = 40
 """Characters of a name before the checksum, so that the whole fits a label."""
 _UNFIT = re.compile("[^a-z0-9]+")
+_QUOTE, _INNER = '"', "'"
+"""The mark around words of a record, and the one that stands for it inside."""
 
 Where = Literal["Cluster", "Garden", "Management", "Infrastructure"]
 ItemActor = Literal["ClusterOwner", "Operator"]
@@ -63,15 +66,15 @@ def object_item(
         name=name,
         uid=uid,
     )
-    command = _command(resource, namespace, name)
+    look, remove = commands_of(known)
     return LeftoverItem(
         id=_id(where, resource.group, resource.plural, namespace, name, uid),
-        what=safe_text(f"{resource.kind} {namespace}/{name}" if namespace else f"{resource.kind} {name}", limit=600),
+        what=safe_text(f"{resource.kind} {'/'.join(filter(None, (namespace, name)))}", limit=600),
         where=where,
         actor=actor,
         object=known,
-        look=safe_text(f"kubectl get {command}"),
-        remove=safe_text(f"kubectl delete {command}"),
+        look=look,
+        remove=remove,
     )
 
 
@@ -98,6 +101,39 @@ def infrastructure_item(what: str, identity: str, *, look: str, remove: str) -> 
         look=safe_text(look),
         remove=safe_text(remove),
     )
+
+
+def commands_of(known: LeftoverObject) -> tuple[str, str]:
+    """The commands to look at an object and to remove it; empty where kubectl would not take its kind for one."""
+    plural = f"{known.resource}.{known.group}" if known.group else known.resource
+    if dns_subdomain(plural):
+        return "", ""
+    place = ("-n", known.namespace) if known.namespace else ()
+    # Names of RBAC's kinds may begin with dashes, as an option does.
+    words = (plural, *place, "--", known.name) if known.name.startswith("-") else (plural, known.name, *place)
+    command = shlex.join(words)
+    return safe_text(f"kubectl get {command}"), safe_text(f"kubectl delete {command}")
+
+
+def thing_of(item: LeftoverItem) -> str:
+    """The thing of an item as it is shown: its object, or the words of the record in quotation marks."""
+    known = item.object
+    if known is None:
+        return quoted(item.what)
+    return safe_text(f"{known.kind} {'/'.join(filter(None, (known.namespace, known.name)))}")
+
+
+def ways_of(item: LeftoverItem) -> tuple[str, str]:
+    """The ways to look at an item and to remove it: commands, or the words of the record in quotation marks.
+
+    Whatever a record says about an object: its author may be anybody who may write Leftovers.
+    """
+    return commands_of(item.object) if item.object is not None else (quoted(item.look), quoted(item.remove))
+
+
+def quoted(text: str) -> str:
+    """The words of a record, marked as such; empty for none."""
+    return f'"{safe_text(text).replace(_QUOTE, _INNER)}"' if text else ""
 
 
 def leftovers_of(debt: Debt, namespace: str) -> Iterator[Leftover]:
@@ -128,12 +164,6 @@ def _name(debt: Debt, number: int) -> str:
     stem = _UNFIT.sub("-", f"{source.kind}-{source.name}".lower())[:_LONGEST_STEM].strip("-")
     checksum = _id(source.kind, source.namespace, source.name, source.uid, debt.reason)
     return f"{stem}-{checksum}-{number}" if number else f"{stem}-{checksum}"
-
-
-def _command(resource: Resource, namespace: str, name: str) -> str:
-    plural = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
-    words: Iterable[str] = (plural, name, *(("-n", namespace) if namespace else ()))
-    return " ".join(map(shlex.quote, words))
 
 
 def _id(*parts: str) -> str:

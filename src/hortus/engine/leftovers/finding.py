@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection
 
+from hortus.engine.leftovers.debts import thing_of
 from hortus.engine.leftovers.types import LEFTOVERS, Leftover, LeftoverItem
 from hortus.engine.typed import NotReadable, read
 from hortus.kube import Client
@@ -38,7 +40,7 @@ def open_items(leftover: Leftover) -> list[LeftoverItem]:
 
 def summary_of(leftover: Leftover) -> str:
     """The open items in a few words: "ClusterRole x and 2 more may be left"."""
-    first, *more = (item.what for item in open_items(leftover))
+    first, *more = (thing_of(item) for item in open_items(leftover))
     return f"{first}{f' and {len(more)} more' if more else ''} may be left"
 
 
@@ -46,7 +48,8 @@ def sentence_of(leftover: Leftover) -> str:
     """The open items, the reason and the command that shows more."""
     known = leftover.spec.acknowledgement
     note = f", acknowledged by {known.by}" if known is not None else ""
-    return f"{summary_of(leftover)} ({leftover.spec.reason}{note}): `hortus leftovers show {leftover.metadata.name}`"
+    command = shlex.join(("hortus", "leftovers", "show", leftover.metadata.name))
+    return f"{summary_of(leftover)} ({leftover.spec.reason}{note}): `{command}`"
 
 
 def _readable(obj: Object) -> Leftover | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,9 +97,9 @@ async def _pull(
     words = [
         place,
         *(["--default-config-cr"] if found.spec.data else []),
-        *([f"--cluster {cluster}"] if cluster else []),
+        *(["--cluster", cluster] if cluster else []),
     ]
-    click.echo(clean(f"next: hortus module add {' '.join(words)}"))
+    click.echo(clean(f"next: hortus module add {shlex.join(words)}"))
 
 
 async def add_community(

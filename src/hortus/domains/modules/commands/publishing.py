@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -252,8 +253,9 @@ async def _push(
     if output.tabular:
         click.echo(f"published {reference}")
         click.echo(f"digest    {digest}")
-        files = f"-f {template}" + (f" -f {request.release_meta_file}" if request.channels else "")
-        click.echo(f"next      kubectl apply -n kcp-system {files}")
+        files = [template, *([request.release_meta_file] if request.channels else [])]
+        words = [word for file in files for word in ("-f", str(file))]
+        click.echo(f"next      kubectl apply -n kcp-system {shlex.join(words)}")
         return
     found = {"component": built.config.name, "version": built.config.version, "reference": reference, "digest": digest}
     images = [image.reference for image in built.images]
