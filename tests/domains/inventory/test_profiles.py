@@ -202,6 +202,7 @@ async def test_facts_of_the_cluster_follow_its_nodes_and_cluster_properties(here
             )
             assert properties(profile) == {
                 "cluster.clusterset.k8s.io": "prod-7",
+                Property.MARK: properties(profile)[Property.MARK],
                 Property.NODES: "3",
                 Property.ZONES: "eu-1a,eu-1b",
                 Property.UID: properties(profile)[Property.UID],

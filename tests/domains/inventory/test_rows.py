@@ -21,10 +21,11 @@ def profile(
     joined: tuple[str, str] = ("True", "Joined"),
     healthy: tuple[str, str] = ("True", "ApiServerAnswers"),
     fresh: tuple[str, str] = ("True", "Accepted"),
+    proven: tuple[str, str] = ("True", "MarkRead"),
     reached: bool = True,
     manager: str = "hortus",
 ) -> Object:
-    given = {"Joined": joined, "ControlPlaneHealthy": healthy, "CredentialsFresh": fresh}
+    given = {"Joined": joined, "ControlPlaneHealthy": healthy, "CredentialsFresh": fresh, "IdentityProven": proven}
     conditions = [
         {"type": kind, "status": status, "reason": reason, "message": f"{reason}.", "lastTransitionTime": SINCE}
         for kind, (status, reason) in given.items()
@@ -56,6 +57,10 @@ SILENT = ("False", "Unreachable")
     ("obj", "expected"),
     [
         (profile(), (RowStanding.WELL, "Ready", "Joined", Actor.NOBODY)),
+        (
+            profile(proven=("False", "IdentityConflict"), reached=False, source=RUNTIME),
+            (RowStanding.FAILED, "Disputed", "IdentityConflict", Actor.OPERATOR),
+        ),
         (profile(joined=SILENT, healthy=SILENT), (RowStanding.FAILED, "Unreachable", "Unreachable", Actor.USER)),
         (
             profile(fresh=("False", "Expired"), joined=("False", "CredentialRefused")),
@@ -86,4 +91,5 @@ def test_a_cluster_that_another_row_shows_has_one_of_its_own_only_while_it_is_il
     made_now = profile("made-now", source=RUNTIME, joined=SILENT, healthy=SILENT, reached=False)
     expired = profile("expired", source=RUNTIME, fresh=("False", "Expired"))
     foreign = profile("foreign", source="", manager="ocm")
-    assert shown(well, silent, made_now, expired, foreign, profile()) == ["foreign", "press", "silent"]
+    copy = profile("copy", source=RUNTIME, proven=("False", "IdentityConflict"), reached=False)
+    assert shown(well, silent, made_now, expired, foreign, copy, profile()) == ["copy", "foreign", "press", "silent"]

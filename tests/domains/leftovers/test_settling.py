@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import msgspec
+import pytest
 from tests.domains.access.world import CONFIGMAPS
 from tests.domains.leftovers.world import KEEP, SHOOTS, Ledger
 
@@ -13,6 +14,7 @@ from hortus.domains.leftovers.service import LOOK_AGAIN
 from hortus.engine.kubeconfigs import SECRETS
 from hortus.engine.leftovers import infrastructure_item, object_item
 from hortus.engine.leftovers.types import LEFTOVERS, Leftover, LeftoverItem, LeftoverPhase
+from hortus.engine.remote import MemberIdentity
 from hortus.kube.objects import Object, Resource
 
 
@@ -163,6 +165,56 @@ async def test_a_cluster_made_again_under_the_name_is_another_one(here: Ledger) 
     await here.access.cluster()
     uid = await leave(here)
     await here.record([config_map(uid)], identity="uid-of-the-first-kube-system")
+    async with here.controlled():
+        found = await here.until(settled)
+    assert "another one answers under its name" in found.status.items[0].message
+
+
+async def member(here: Ledger) -> MemberIdentity:
+    """The cluster of the test, as its kubeconfig leads there."""
+    async with here.access.inside() as inside:
+        found = await inside.get_raw("/api/v1/namespaces/kube-system")
+        return MemberIdentity.reached(inside.access, found["metadata"]["uid"])
+
+
+ELSEWHERE = {"address": "https://elsewhere.example.org:443", "authority": "another"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (ELSEWHERE, "nothing but the uid says that its cluster has moved"),
+        ({"uid": "another", **ELSEWHERE}, "another cluster answers under its name, at another address"),
+    ],
+)
+async def test_an_item_is_not_gone_because_another_address_does_not_show_it(
+    here: Ledger, changes: dict[str, str], message: str
+) -> None:
+    await here.access.cluster()
+    await here.record([config_map("some-uid")], member=(await member(here))._replace(**changes))
+    async with here.controlled():
+        found = await here.until(looked)
+        assert states(found) == ["Unknown"]
+        assert message in found.status.items[0].message
+        await here.pass_time(2 * LOOK_AGAIN)
+        assert states(await here.only()) == ["Unknown"]
+
+
+@pytest.mark.parametrize("changes", [{}, {"authority": "before it was replaced"}, {"address": "https://before:443"}])
+async def test_a_cluster_is_known_by_its_uid_with_its_address_or_its_authorities(
+    here: Ledger, changes: dict[str, str]
+) -> None:
+    await here.access.cluster()
+    await here.record([config_map("some-uid")], member=(await member(here))._replace(**changes))
+    async with here.controlled():
+        found = await here.until(settled)
+    assert found.status.items[0].message == "the server has no such object"
+
+
+async def test_another_uid_at_the_address_of_the_debt_is_a_cluster_that_was_made_again(here: Ledger) -> None:
+    await here.access.cluster()
+    uid = await leave(here)
+    await here.record([config_map(uid)], member=(await member(here))._replace(uid="of-the-first", authority="first"))
     async with here.controlled():
         found = await here.until(settled)
     assert "another one answers under its name" in found.status.items[0].message

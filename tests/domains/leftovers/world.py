@@ -23,9 +23,9 @@ from hortus.domains.leftovers.composition import add_controller
 from hortus.domains.leftovers.following import MOST
 from hortus.engine import Manager, read
 from hortus.engine.kubeconfigs import SECRETS, sealed
-from hortus.engine.leftovers import Debt, LeftoverRecorder, leftovers_of
-from hortus.engine.leftovers.types import LEFTOVERS, Leftover, LeftoverCluster, LeftoverItem, LeftoverSource
-from hortus.engine.remote import RemotePool, RemoteSettings, SecretCredentials
+from hortus.engine.leftovers import Debt, LeftoverRecorder, leftovers_of, member_cluster
+from hortus.engine.leftovers.types import LEFTOVERS, Leftover, LeftoverItem, LeftoverSource
+from hortus.engine.remote import MemberIdentity, RemotePool, RemoteSettings, SecretCredentials
 from hortus.kube import Client, yaml
 from hortus.kube.access import Access, Credentials, Secret
 from hortus.kube.objects import Resource
@@ -63,6 +63,7 @@ class Ledger:
         name: str = "reader",
         shoot: str = "",
         identity: str = "",
+        member: MemberIdentity | None = None,
         namespace: str = "",
     ) -> str:
         """A Leftover of the cluster `tulip`, as the recorder writes it; returns its name."""
@@ -72,7 +73,7 @@ class Ledger:
             reason="ClusterUnreachable",
             message="no route to host",
             items=items,
-            cluster=LeftoverCluster(name="tulip", namespace=self.namespace, shoot=shoot, identity=identity),
+            cluster=member_cluster(member or MemberIdentity(identity), "tulip", self.namespace, shoot=shoot),
         )
         assert await LeftoverRecorder(self.client, namespace, registry=CollectorRegistry()).record(debt)
         [made] = leftovers_of(debt, namespace)

@@ -253,7 +253,7 @@ async def test_identity_is_read_from_the_probe(world: World) -> None:
     async with listening(sane_then(empty)) as kubeconfig:
         place = await world.give("identified", kubeconfig)
         await world.pool.at(place).list(CONFIGMAPS)
-        assert world.pool.identity(place) == "one"
+        assert world.pool.identity(place).uid == "one"
         assert b'"uid":"one"' in IDENTITY
 
 

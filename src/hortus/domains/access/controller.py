@@ -175,8 +175,8 @@ class ClusterAccessController(KindController[AccessContext]):
             reached = context.remote.access
         rules = [rule.manifest() for rule in context.rules]
         permissions = orjson.dumps([rules, context.object.spec.namespaces], option=orjson.OPT_SORT_KEYS).decode()
-        identity = self._clusters.pool.identity(context.place)
-        return service.made_for(reached.server, reached.ca, identity, context.account_uid, permissions)
+        uid = self._clusters.pool.identity(context.place).uid
+        return service.made_for(reached.server, reached.ca, uid, context.account_uid, permissions)
 
     async def _report_ready(self, context: AccessContext) -> Result:
         access, secret = context.object, context.secret

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from hortus.domains.access.context import AccessContext, Obstacle
 from hortus.engine.applysets.inventory import decode
-from hortus.engine.leftovers import Debt, items_of_inventory
-from hortus.engine.leftovers.types import LeftoverCluster, LeftoverSource
+from hortus.engine.leftovers import Debt, items_of_inventory, member_cluster
+from hortus.engine.leftovers.types import LeftoverSource
+from hortus.engine.remote import MemberIdentity
 
 
-def debt_of(context: AccessContext, obstacle: Obstacle, *, identity: str) -> Debt:
-    """The debt for the request's inventory. `identity` is the uid of the cluster, empty when that is not known."""
+def debt_of(context: AccessContext, obstacle: Obstacle, member: MemberIdentity) -> Debt:
+    """The debt for the request's inventory in that cluster."""
     access = context.object
     namespace, _, name = access.status.cluster.partition("/")
     inventory = decode("".join(f"{line}\n" for line in context.inventory))
@@ -23,6 +24,6 @@ def debt_of(context: AccessContext, obstacle: Obstacle, *, identity: str) -> Deb
         reason=obstacle.reason,
         message=obstacle.message,
         items=tuple(items_of_inventory(inventory)),
-        cluster=LeftoverCluster(name=name, namespace=namespace, shoot=access.status.shoot, identity=identity),
+        cluster=member_cluster(member, name, namespace, shoot=access.status.shoot),
         since=access.metadata.deletion_timestamp,
     )

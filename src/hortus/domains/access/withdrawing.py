@@ -20,7 +20,7 @@ from hortus.engine import WARNING, StepError
 from hortus.engine.applysets.inventory import Member
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.leftovers.types import LeftoverReason
-from hortus.engine.remote import RemoteUnavailable
+from hortus.engine.remote import MemberIdentity, RemoteUnavailable
 from hortus.kube.errors import ApiError, TransportError
 from hortus.kube.objects import parse_time
 
@@ -106,8 +106,8 @@ class AccessRemoval:
     async def _record(self, context: AccessContext, obstacle: Obstacle) -> None:
         """Record the objects that may be left, before the request is released. Raises KubeError."""
         known = self._lookup.known(context.object)
-        identity = "" if known is None else self._clusters.pool.identity(known[1])
-        await self._leftovers.record(debt_of(context, obstacle, identity=identity))
+        member = MemberIdentity() if known is None else self._clusters.pool.identity(known[1])
+        await self._leftovers.record(debt_of(context, obstacle, member))
 
     def _report_detached(self, context: AccessContext, problem: str) -> None:
         cluster = context.object.status.cluster

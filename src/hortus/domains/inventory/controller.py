@@ -1,11 +1,12 @@
 """The controller of ClusterProfiles: one for each cluster that a source names, and none for any other.
 
-Conditions it owns: Joined, ControlPlaneHealthy and CredentialsFresh of its own profiles, and all of their status.
+Conditions it owns: Joined, ControlPlaneHealthy, CredentialsFresh and IdentityProven of its own profiles, and all of
+their status.
 Objects it owns: the ClusterProfiles whose manager is `hortus`; of these the spec, the labels and the annotation that it
 applies. Labels and annotations of others stay.
 It watches: the sources, ClusterProfiles, kubeconfig Secrets, Shoots; in the clusters nodes and ClusterProperties.
-It never: writes a profile of another manager, changes a source, writes anything into a cluster, or writes a profile of
-which nothing has changed.
+It never: writes a profile of another manager, changes a source, writes anything but its mark into a cluster, or
+writes a profile of which nothing has changed. What a cluster says of itself never takes a profile from another one.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import structlog
 from hortus.domains.credentials.types import Annotation as SecretAnnotation
 from hortus.domains.inventory import service
 from hortus.domains.inventory.claims import ClusterClaim
+from hortus.domains.inventory.identity import AGAIN, Identities, RecordedIdentity
 from hortus.domains.inventory.member import VERSION_PERIOD, RemoteClusters
 from hortus.domains.inventory.metrics import InventoryMetrics
 from hortus.domains.inventory.registry import FleetRegistry, format_sources, parse_sources
@@ -33,7 +35,6 @@ from hortus.domains.inventory.types import (
     ProfileAnnotation,
     ProfileCondition,
     ProfileReason,
-    Property,
 )
 from hortus.engine import (
     FALSE,
@@ -61,15 +62,18 @@ from hortus.kube.objects import Object, ObjectKey, format_time, key_of, parse_ti
 from hortus.schema import Condition
 
 FIELD_MANAGER = "hortus-inventory"
-SETTLING = 5.0
-"""Seconds from a change of a Secret until the pool has tried the new kubeconfig, and its address is known."""
 LONGEST_TRIAL = 15.0
 """Seconds after which a cluster gets its profile though it has not said yet which one it is."""
 TRIAL_PAUSE = 1.0
 """Seconds between two looks at a cluster that tries another credential, whose success no state reports."""
 NAMESPACE_PAUSE = 30.0
 """Seconds until it is tried again to make a profile in a namespace that does not exist."""
-_CONDITIONS = (ProfileCondition.JOINED, ProfileCondition.CONTROL_PLANE_HEALTHY, ProfileCondition.CREDENTIALS_FRESH)
+_CONDITIONS = (
+    ProfileCondition.JOINED,
+    ProfileCondition.CONTROL_PLANE_HEALTHY,
+    ProfileCondition.CREDENTIALS_FRESH,
+    ProfileCondition.IDENTITY_PROVEN,
+)
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -119,18 +123,18 @@ class ClusterProfileController(KindController[ProfileContext]):
         super().__init__(wiring)
         self._registry = registry
         self._members = members
+        self._identities = Identities(members, registry, wiring.cache, self._place)
         self._shoots = shoots
         self._secrets = secrets
         self._labels = labels
         self._metrics = metrics
         self._trials: dict[ObjectKey, float] = {}
-        self._secret_versions: dict[ObjectKey, str] = {}
 
     def make_context(self, raw: Object) -> ProfileContext:
         return ProfileContext(self.wiring, raw)
 
     def steps(self, context: ProfileContext) -> Steps:
-        return (self._check_manager, self._find_cluster, self._join_twins, self._apply, self._report)
+        return (self._check_manager, self._find_cluster, self._identify, self._apply, self._report)
 
     def report(self, context: ProfileContext, error: StepError) -> None:
         """A profile has the conditions of the Cluster Inventory API alone: failures of ours are logged."""
@@ -145,7 +149,9 @@ class ClusterProfileController(KindController[ProfileContext]):
         if self._is_undecided(key, facts):
             return Result(requeue_after=TRIAL_PAUSE)
         self._trials.pop(key, None)
-        if await self._absorbed(key, facts):
+        found = await self._identities.find(key, claims, RecordedIdentity())
+        if found.takes_over:
+            await self._hand_over(ObjectKey(key.namespace, found.takes_over), claims)
             return DONE
         sources = format_sources((claim.origin, "") for claim in claims)
         await self._write(service.profile(key, facts, self._labels, sources, {}))
@@ -173,16 +179,19 @@ class ClusterProfileController(KindController[ProfileContext]):
             return DONE  # it is gone, or another one of that name is there, which the watch reports
         return DONE
 
-    async def _join_twins(self, context: ProfileContext) -> Result | None:
-        """Give the sources to the profile that stays, where two are of one cluster."""
-        facts = context.facts._replace(uid=context.facts.uid or context.known_properties.get(Property.UID, ""))
-        return DONE if await self._absorbed(context.key, facts) else None
+    async def _identify(self, context: ProfileContext) -> Result | None:
+        """Prove the identity; give the sources to the profile that stays, where two are of one cluster."""
+        found = await self._identities.find(context.key, context.claims, RecordedIdentity.of(context.object))
+        if found.takes_over:
+            await self._hand_over(ObjectKey(context.key.namespace, found.takes_over), context.claims)
+            return DONE
+        context.facts = context.facts._replace(identity=found)
+        return None
 
     async def _apply(self, context: ProfileContext) -> Result | None:
         """Apply spec, labels and the sources; the reconcile goes on with the object as it is then."""
         facts, before = context.facts, context.object
-        known_uid = context.known_properties.get(Property.UID, "")
-        moved = bool(facts.uid and known_uid and facts.uid != known_uid)
+        moved = facts.identity.moved
         sources = format_sources(
             (claim.origin, mark)
             for claim in context.claims
@@ -202,6 +211,7 @@ class ClusterProfileController(KindController[ProfileContext]):
             ProfileCondition.JOINED: service.joined(facts, was_joined=was_joined),
             ProfileCondition.CONTROL_PLANE_HEALTHY: service.control_plane(facts),
             ProfileCondition.CREDENTIALS_FRESH: service.credentials(facts, now),
+            ProfileCondition.IDENTITY_PROVEN: service.identity(facts, context.key.namespace),
         }
         for kind, verdict in verdicts.items():
             self._set(context, kind, verdict)
@@ -211,7 +221,7 @@ class ClusterProfileController(KindController[ProfileContext]):
         provider = service.access_provider(facts)
         if provider is not None or facts.place is None:
             context.set_status("accessProviders", [provider] if provider is not None else None)
-        return Result(requeue_after=self._next(context.key, facts, now))
+        return Result(requeue_after=self._next(facts, now))
 
     def observe(self, context: ProfileContext) -> None:
         if context.is_ours:
@@ -222,8 +232,7 @@ class ClusterProfileController(KindController[ProfileContext]):
 
     async def _facts(self, key: ObjectKey, claims: Sequence[ClusterClaim]) -> ClusterFacts:
         """The facts about a cluster, which is watched from now on. Its version may be asked for."""
-        place = next((claim.place for claim in claims if self._is_filled(claim)), None)
-        members = self._members
+        place, members = self._place(claims), self._members
         members.enter(key, place)
         shoot = next((found for claim in claims if (found := self._shoots.get(claim.shoot))), None)
         remote = members.state(key)
@@ -235,13 +244,17 @@ class ClusterProfileController(KindController[ProfileContext]):
             nodes=members.nodes(key),
             properties=members.properties(key),
             version=version,
-            uid=members.identity(key),
+            reached=members.identity(key),
             place=place,
             remote=remote,
             access=members.access(key),
             expires=self._expiry(place),
             shoots_known=self._shoots.cache.has_synced,
         )
+
+    def _place(self, claims: Sequence[ClusterClaim]) -> KubeconfigRef | None:
+        """The place of the kubeconfig of the cluster that these claims are about."""
+        return next((claim.place for claim in claims if self._is_filled(claim)), None)
 
     def _is_filled(self, claim: ClusterClaim) -> bool:
         """True when its Secret exists: a connection that is tried before would count as a failed one, for all domains.
@@ -268,24 +281,12 @@ class ClusterProfileController(KindController[ProfileContext]):
     def _is_undecided(self, key: ObjectKey, facts: ClusterFacts) -> bool:
         """True while it may yet turn out that the cluster has a profile. Runtimes and GardenerClusters have ids."""
         remote = facts.remote
-        if facts.claims[0].rank < SecretSource.rank or remote is None or facts.uid:
+        if facts.claims[0].rank < SecretSource.rank or remote is None or facts.reached is not None:
             return False
         if not remote.usable or (remote.phase is Phase.READY and not self._members.is_trying(key)):
             return False
         now = self.wiring.clock.monotonic()
         return now - self._trials.setdefault(key, now) < LONGEST_TRIAL
-
-    async def _absorbed(self, key: ObjectKey, facts: ClusterFacts) -> bool:
-        """Hand the claims to an older profile of the same cluster, if there is one; returns True when there is."""
-        order = min(self._registry.standing(key.name), facts.claims[0].order)
-        twins = self._registry.twins(key.name, facts.uid)
-        if not twins:
-            return False
-        stays = min(twins, key=lambda name: (self._registry.standing(name), name))
-        if (order, key.name) < (self._registry.standing(stays), stays):
-            return False
-        await self._hand_over(ObjectKey(key.namespace, stays), facts.claims)
-        return True
 
     async def _hand_over(self, to: ObjectKey, claims: Sequence[ClusterClaim]) -> None:
         raw = self.wiring.cache.raw.get(to)
@@ -324,25 +325,20 @@ class ClusterProfileController(KindController[ProfileContext]):
             verdict = CONNECTING
         context.condition(kind, verdict.status, reason=verdict.reason, message=verdict.message)
 
-    def _next(self, key: ObjectKey, facts: ClusterFacts, now: float) -> float | None:
+    def _next(self, facts: ClusterFacts, now: float) -> float | None:
         """Seconds until something changes that nothing reports."""
-        due = [math.inf]
+        due = [AGAIN if facts.identity.unfinished else math.inf]
         if facts.expires is not None and facts.expires > now:
             due.append(facts.expires - now + 1.0)
         if facts.place is not None and (facts.shoot is None or not facts.shoot.version):
             due.append(VERSION_PERIOD)
-        secret = self._secret(facts.place)
-        version = secret.metadata.resource_version if secret is not None else ""
-        if self._secret_versions.setdefault(key, version) != version:
-            self._secret_versions[key] = version
-            due.append(SETTLING)
         after = min(due)
         return None if math.isinf(after) else after
 
     def _forget(self, key: ObjectKey) -> None:
         self._members.leave(key)
+        self._identities.forget(key)
         self._trials.pop(key, None)
-        self._secret_versions.pop(key, None)
         self._metrics.clear(key)
 
 

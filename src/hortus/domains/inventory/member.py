@@ -2,7 +2,8 @@
 
 Nodes and ClusterProperties (KEP-2149) are watched, so a cluster at rest costs no call. A heart-beat of a node changes
 none of the facts that are kept of it. The version is asked for where the garden does not know it: when the cluster was
-connected, and then once in `VERSION_PERIOD`, since no watch reports it.
+connected, and then once in `VERSION_PERIOD`, since no watch reports it. The one object that is written into a cluster
+is its mark (`hortus.engine.remote.identity`), once.
 """
 
 from __future__ import annotations
@@ -13,11 +14,19 @@ from typing import Final, NamedTuple
 import msgspec
 
 from hortus.engine import Backoff, Cache, Change, Priority, Selection, metadata_of
-from hortus.engine.remote import KubeconfigRef, Phase, RemotePool, RemoteState, RemoteWatch
+from hortus.engine.remote import (
+    KubeconfigRef,
+    MemberIdentity,
+    Phase,
+    RemotePool,
+    RemoteState,
+    RemoteWatch,
+    digest_of_mark,
+)
 from hortus.engine.sources import Add, Detach
 from hortus.kube import Access
 from hortus.kube.clock import Clock
-from hortus.kube.errors import KubeError
+from hortus.kube.errors import ApiError, KubeError, TooManyRequests
 from hortus.kube.objects import Object, ObjectKey, Resource, key_of
 from hortus.schema import Fields, ObjectMeta
 
@@ -69,6 +78,16 @@ class NodeFacts(NamedTuple):
     """The scheme of the nodes' providerID."""
 
 
+class MarkReading(NamedTuple):
+    """The mark of a cluster as it was just read."""
+
+    digest: str = ""
+    refused: bool = False
+    """The kubeconfig may not read or write it."""
+    silent: bool = False
+    """The cluster did not answer."""
+
+
 class RemoteClusters:
     """The clusters that this replica keeps profiles of, each by the key of its profile."""
 
@@ -81,6 +100,8 @@ class RemoteClusters:
         self._keys: dict[KubeconfigRef, set[ObjectKey]] = {}
         self._superseded: dict[KubeconfigRef, object] = {}
         """The connection that each place had when its credential changed, until there is another."""
+        self._marks: dict[KubeconfigRef, tuple[object, MarkReading]] = {}
+        """The marks that were read, each with the connection by which that was."""
         self._versions: dict[ObjectKey, tuple[KubeconfigRef, float, str]] = {}
         self._nodes = RemoteWatch(
             pool, self._members, place=self._place_of, selection=Selection(NODES), transform=_node, when=_fact_changed
@@ -124,6 +145,7 @@ class RemoteClusters:
             keys.discard(key)
             if not keys:
                 del self._keys[place]
+                self._marks.pop(place, None)
             self._members.drop(key)
 
     def shed(self, holds: Callable[[ObjectKey], bool]) -> None:
@@ -145,13 +167,46 @@ class RemoteClusters:
         place = self._places.get(key)
         return None if place is None else self.pool.state(place)
 
-    def identity(self, key: ObjectKey) -> str:
-        """The uid of its namespace kube-system; empty when the present credential was not seen to lead to it."""
+    def place(self, key: ObjectKey) -> KubeconfigRef | None:
+        """The place of its kubeconfig."""
+        return self._places.get(key)
+
+    def identity(self, key: ObjectKey) -> MemberIdentity | None:
+        """The cluster that was reached; None when the present credential was not seen to lead to one."""
         place = self._places.get(key)
         if place is None:
-            return ""
+            return None
         remote = self.pool.remote(place)
-        return remote.identity if remote.connected and not self.is_trying(key) else ""
+        return remote.identity if remote.connected and not self.is_trying(key) else None
+
+    async def look(self, place: KubeconfigRef) -> MemberIdentity | None:
+        """The cluster that is reached by the kubeconfig there, also of another replica; None when none answers."""
+        if not self.pool.remote(place).connected:
+            try:
+                await self.pool.at(place).get_raw("/version")
+            except ApiError:
+                pass  # that is an answer
+            except KubeError:
+                return None
+        remote = self.pool.remote(place)
+        return remote.identity if remote.connected else None
+
+    async def mark(self, key: ObjectKey) -> MarkReading:
+        """The mark of a cluster with a kubeconfig, which is read, or written, once a connection."""
+        place = self._places[key]
+        remote = self.pool.remote(place)
+        known = self._marks.get(place)
+        if known is not None and known[0] is remote.link:
+            return known[1]
+        try:
+            digest = await digest_of_mark(self.pool.at(place))
+            found = MarkReading(digest, refused=not digest)
+        except KubeError as error:
+            if not is_refusal(error):
+                return MarkReading(silent=True)
+            found = MarkReading(refused=True)
+        self._marks[place] = remote.link, found
+        return found
 
     def is_trying(self, key: ObjectKey) -> bool:
         """True while the connection is that of the credential before."""
@@ -207,7 +262,7 @@ class RemoteClusters:
 
 
 class MemberStates:
-    """A source: profiles whose cluster has become reachable, or unreachable for another reason than before."""
+    """A source: profiles whose cluster has become reachable, by another credential too, or unreachable."""
 
     def __init__(self, members: RemoteClusters) -> None:
         self._members = members
@@ -222,6 +277,11 @@ class MemberStates:
 
     async def ready(self) -> None:
         return
+
+
+def is_refusal(error: KubeError) -> bool:
+    """Reports whether a server will answer the same when it is asked again."""
+    return isinstance(error, ApiError) and error.http_code < 500 and not isinstance(error, TooManyRequests)
 
 
 def _node(obj: Object) -> Object:

@@ -1,7 +1,7 @@
 """The registry: which claims are about one cluster, and the name of its profile.
 
-Claims that share a token are about one cluster. Claims that share none may be, which only the cluster itself can say:
-the uid of its namespace kube-system. Such a finding is recorded in the annotation of the profile that stays, so every
+Claims that share a token are about one cluster. Claims that share none may be, which is proven in the cluster itself
+(`hortus.domains.inventory.identity`). Such a finding is recorded in the annotation of the profile that stays, so every
 replica and every restart has the same view without asking a cluster. What is recorded wins over what could be guessed:
 a profile keeps its name as long as one of its sources lives.
 
@@ -16,7 +16,7 @@ import structlog
 
 from hortus.domains.inventory.claims import ClusterClaim, Origin, other_name, place_token, profile_name
 from hortus.domains.inventory.sources import ClusterSource
-from hortus.domains.inventory.types import MANAGER, ClusterProfile, ProfileAnnotation, Property
+from hortus.domains.inventory.types import MANAGER, ClusterProfile, ProfileAnnotation, Property, way_of
 from hortus.engine import Cache, Change, NotReadable, Priority, read
 from hortus.engine.remote import KubeconfigRef
 from hortus.engine.sources import Add, Detach
@@ -30,7 +30,7 @@ Order = tuple[int, str, Origin]
 class _Record:
     """A profile, as far as it matters here."""
 
-    __slots__ = ("ours", "sources", "uid")
+    __slots__ = ("ours", "sources", "uid", "way")
 
     def __init__(self, profile: ClusterProfile) -> None:
         self.ours = profile.spec.cluster_manager.name == MANAGER
@@ -38,6 +38,13 @@ class _Record:
         """The fingerprint that each origin was recorded with; empty where it counts whatever its credential is."""
         properties = {one.name: one.value for one in profile.status.properties}
         self.uid = properties.get(Property.UID, "") if self.ours else ""
+        way = way_of(profile)
+        self.way = hash((way.server, way.certificate_authority_data, properties.get(Property.MARK))) if way else 0
+        """Changes with what a proof depends on."""
+
+    @property
+    def matters(self) -> tuple[object, ...]:
+        return self.sources, self.uid, self.way
 
 
 class FleetRegistry:
@@ -54,6 +61,9 @@ class FleetRegistry:
         self._records: dict[str, _Record] = {}
         self._recorded: dict[Origin, set[str]] = {}
         self._by_uid: dict[str, set[str]] = {}
+        self._disputes: dict[str, str] = {}
+        """The uids that clusters answer with and that other profiles have on record, by the names of their profiles."""
+        self._disputants: dict[str, set[str]] = {}
         self._adds: list[Add] = []
         for source in sources:
             source.cache.subscribe(self._follower(source))
@@ -88,8 +98,19 @@ class FleetRegistry:
         return min(orders, default=(99, "", Origin("", ObjectKey("", name))))
 
     def twins(self, name: str, uid: str) -> list[str]:
-        """The other profiles of ours for the cluster with this uid."""
+        """The other profiles of ours that have this uid on record."""
         return sorted(self._by_uid.get(uid, set()) - {name}) if uid else []
+
+    def dispute(self, name: str, uid: str) -> None:
+        """Announce `name` again when a profile that has this uid on record changes."""
+        if self._disputes.get(name) != uid:
+            self.settle(name)
+            self._disputes[name] = uid
+            self._disputants.setdefault(uid, set()).add(name)
+
+    def settle(self, name: str) -> None:
+        """The cluster of that profile is in no dispute."""
+        _drop(self._disputants, self._disputes.pop(name, ""), name)
 
     def recorded(self, name: str, origin: Origin) -> str:
         """The fingerprint with which `origin` stands in the profile `name`; empty for none."""
@@ -177,9 +198,11 @@ class FleetRegistry:
                 self._recorded.setdefault(origin, set()).add(name)
             if record.uid:
                 self._by_uid.setdefault(record.uid, set()).add(name)
-            if before is not None and (before.sources, before.uid) == (record.sources, record.uid):
+            if before is not None and before.matters == record.matters:
                 return
-        self._fire(names | set(self._names_around_profile(name)))
+        # Sources that it has released are clusters of their own now.
+        released = {self.name_of(origin) for origin in before.sources if origin in self._claims} if before else set()
+        self._fire(names | released | set(self._names_around_profile(name)))
 
     def _around(self, origin: Origin) -> set[Origin]:
         """The origins that a change of this claim may concern: its cluster's, and rivals for the name."""
@@ -202,7 +225,9 @@ class FleetRegistry:
                 yield self.name_of(origin)
             # A profile whose source another one has taken over is deleted, also when it never learned its uid.
             yield from self._recorded.get(origin, ())
-        yield from self.twins(name, record.uid if record is not None else "")
+        if record is not None and record.uid:
+            yield from self.twins(name, record.uid)
+            yield from self._disputants.get(record.uid, ())
 
     def _fire(self, names: Iterable[str]) -> None:
         for name in names:

@@ -1,7 +1,8 @@
 """The rows of clusters in `hortus top` and `hortus problems`: those that no other row shows.
 
 A cluster with a Runtime or a GardenerCluster has a row of theirs. It has one of its profile as well while it does not
-answer or its control plane is ill, which the other row does not report; not before it was reached for the first time.
+answer, its control plane is ill or it shows the identity of another one, which the other row does not report; not
+before it was reached for the first time.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _STANDINGS: Final = {
     "NoAccess": RowStanding.FAILED,
     "Unreachable": RowStanding.FAILED,
     "Unhealthy": RowStanding.FAILED,
+    "Disputed": RowStanding.FAILED,
     "Pending": RowStanding.WAITING,
     "Connecting": RowStanding.WAITING,
     "Leaving": RowStanding.WAITING,
@@ -31,6 +33,7 @@ _STANDINGS: Final = {
 _CONDITIONS: Final = {
     "NoAccess": ProfileCondition.CREDENTIALS_FRESH,
     "Unhealthy": ProfileCondition.CONTROL_PLANE_HEALTHY,
+    "Disputed": ProfileCondition.IDENTITY_PROVEN,
 }
 """The condition behind a state, where it is not Joined."""
 
@@ -99,12 +102,14 @@ class ProfileRows(FleetView[ProfileSubject]):
 def _is_shown(shown: ClusterRow) -> bool:
     if not any(source.startswith(_ROWED) for source in shown.sources):
         return True
-    return shown.state in ("Unreachable", "Unhealthy") and Property.UID in shown.properties
+    return shown.state == "Disputed" or (
+        shown.state in ("Unreachable", "Unhealthy") and Property.UID in shown.properties
+    )
 
 
 def _owner(shown: ClusterRow) -> Actor:
     """The control plane of a Shoot is the garden's; a profile of another manager is that manager's."""
-    if shown.manager != MANAGER:
+    if shown.manager != MANAGER or shown.state == "Disputed":
         return Actor.OPERATOR
     of_garden = any(source.startswith(_ROWED) for source in shown.sources)
     return Actor.PROVIDER if of_garden and shown.state == "Unhealthy" else Actor.USER

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from hortus.domains.inventory.claims import ClusterClaim, first, label_value
+from hortus.domains.inventory.identity import FoundIdentity, Proof
 from hortus.domains.inventory.member import NodeFacts
 from hortus.domains.inventory.settings import LabelFilter
 from hortus.domains.inventory.shoots import ShootState
@@ -25,12 +26,14 @@ from hortus.domains.inventory.types import (
 )
 from hortus.domains.inventory.types import ProfileReason as Reason
 from hortus.engine import FALSE, TRUE, UNKNOWN, ConditionStatus
-from hortus.engine.remote import KubeconfigRef, Phase, RemoteState
+from hortus.engine.remote import KubeconfigRef, MemberIdentity, Phase, RemoteState
+from hortus.engine.remote.identity import MARK
 from hortus.kube import Access
 from hortus.kube.objects import Object, ObjectKey
 
 _OURS: Final = ".fleet.hortus.dev"
 """Ending of the names of our properties: a cluster cannot set one of these for itself."""
+_MARK: Final = str(MARK)
 _LONGEST_VALUE: Final = 1024
 """Characters of a property (the CRD's limit)."""
 MOST_PROPERTIES: Final = 100
@@ -49,7 +52,10 @@ class ClusterFacts(NamedTuple):
     """ClusterProperties of the cluster; None when they are not known."""
     version: str = ""
     """Version of its API server; empty when it is not known."""
-    uid: str = ""
+    reached: MemberIdentity | None = None
+    """The cluster that answers; None while none does."""
+    identity: FoundIdentity = FoundIdentity()
+    """The cluster that it was found to be."""
     place: KubeconfigRef | None = None
     remote: RemoteState | None = None
     access: Access | None = None
@@ -134,7 +140,8 @@ def properties(facts: ClusterFacts, before: Mapping[str, str]) -> dict[str, str]
     found = _of_member(facts.properties, before)
     nodes = facts.nodes
     own = {
-        Property.UID: facts.uid or before.get(Property.UID, ""),
+        Property.UID: facts.identity.uid if facts.identity.dispute is None else "",
+        Property.MARK: facts.identity.mark,
         Property.NODES: str(nodes.number) if nodes is not None else before.get(Property.NODES, ""),
         Property.ZONES: ",".join(nodes.zones) if nodes is not None else before.get(Property.ZONES, ""),
     }
@@ -215,6 +222,38 @@ def credentials(facts: ClusterFacts, now: float) -> ConditionDraft | None:
     if remote.phase is Phase.READY:
         return ConditionDraft(TRUE, Reason.ACCEPTED, f"{_way(facts)} is accepted by the cluster.")
     return None
+
+
+def identity(facts: ClusterFacts, namespace: str) -> ConditionDraft | None:
+    """IdentityProven; None for as it was. `namespace` is that of the profiles."""
+    found, dispute = facts.identity, facts.identity.dispute
+    if facts.remote is None:
+        return ConditionDraft(UNKNOWN, Reason.NO_KUBECONFIG, _no_kubeconfig(facts.claims))
+    if facts.reached is None:
+        return None
+    if dispute is not None:
+        both = (
+            f"ClusterProfile {namespace}/{dispute.first} has uid {found.uid} on record, at {dispute.address}; "
+            f"{_way(facts)} leads to the same uid at {facts.reached.address}"
+        )
+        if dispute.proof is Proof.OTHER:
+            text = (
+                f"{both}, which is another cluster: remove the source of the impostor or copy (operator of the fleet)."
+            )
+            return ConditionDraft(FALSE, Reason.IDENTITY_CONFLICT, text)
+        missing = (
+            "the first must answer, too, to prove that they are one (operator of the cluster)"
+            if dispute.proof is Proof.SILENT
+            else f"let both kubeconfigs get, create and patch Secret {_MARK} to prove that they are one (their owners)"
+        )
+        return ConditionDraft(UNKNOWN, Reason.IDENTITY_UNPROVEN, f"{both}: {missing}.")
+    if not found.uid:
+        text = f"{_way(facts)} may not get the namespace {MARK.namespace}: permit that (its owner)."
+        return ConditionDraft(UNKNOWN, Reason.UID_REFUSED, text)
+    if found.refused:
+        text = f"{_way(facts)} may not get or create Secret {_MARK}: permit that (its owner)."
+        return ConditionDraft(UNKNOWN, Reason.MARK_REFUSED, text)
+    return ConditionDraft(TRUE, Reason.MARK_READ, "Its mark was read.") if found.mark else None
 
 
 CONNECTING: Final = ConditionDraft(UNKNOWN, Reason.CONNECTING, "The cluster is being connected.")

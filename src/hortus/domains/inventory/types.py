@@ -107,7 +107,7 @@ class ClusterProfileStatus(Fields, frozen=True):
     """The cluster as observed."""
 
     conditions: Annotated[tuple[Condition, ...], ListMap("type")] = ()
-    """Joined, ControlPlaneHealthy and CredentialsFresh."""
+    """Joined, ControlPlaneHealthy, CredentialsFresh and IdentityProven."""
     version: ClusterVersion | None = None
     """Versions of the cluster."""
     properties: Annotated[tuple[ProfileProperty, ...], ListMap("name")] = ()
@@ -145,13 +145,17 @@ class ProfileCondition:
     CONTROL_PLANE_HEALTHY: Final = "ControlPlaneHealthy"
     """Predefined by the Cluster Inventory API."""
     CREDENTIALS_FRESH: Final = "CredentialsFresh"
+    IDENTITY_PROVEN: Final = "IdentityProven"
 
 
 class Property:
     """Names of properties that Hortus writes."""
 
     UID: Final = "uid.fleet.hortus.dev"
-    """The uid of the cluster's namespace kube-system, by which sources that name the same cluster are found."""
+    """The uid of the cluster's namespace kube-system. Of profiles that are not proven to be of one cluster the first
+    alone has it."""
+    MARK: Final = "mark.fleet.hortus.dev"
+    """The digest of the mark in the cluster, which proves its identity when it is reached by another address."""
     NODES: Final = "nodes.fleet.hortus.dev"
     """Number of nodes."""
     ZONES: Final = "zones.fleet.hortus.dev"
@@ -207,6 +211,11 @@ class ProfileReason:
     ACCEPTED: Final = "Accepted"
     EXPIRED: Final = "Expired"
     NOT_RENEWED: Final = "NotRenewed"
+    MARK_READ: Final = "MarkRead"
+    MARK_REFUSED: Final = "MarkRefused"
+    UID_REFUSED: Final = "UidRefused"
+    IDENTITY_CONFLICT: Final = "IdentityConflict"
+    IDENTITY_UNPROVEN: Final = "IdentityUnproven"
 
 
 PROVIDER: Final = "hortus-secret"
@@ -248,6 +257,11 @@ def secret_of(profile: ClusterProfile) -> KubeconfigPlace | None:
             if one.name == PLUGIN_EXTENSION and found is not None and found.secret.name:
                 return KubeconfigPlace(found.secret.namespace, found.secret.name, found.secret.key)
     return None
+
+
+def way_of(profile: ClusterProfile) -> ClusterEndpoint | None:
+    """The address and authorities of a cluster, by its access provider of ours; None where it has none."""
+    return next((one.cluster for one in profile.status.access_providers if one.name == PROVIDER), None)
 
 
 def is_hibernated(profile: ClusterProfile) -> bool:

@@ -92,19 +92,21 @@ def row(profile: ClusterProfile, waves: Sequence[ClusterWave] = ()) -> ClusterRo
 def state_of(profile: ClusterProfile) -> tuple[str, str]:
     """A word for the state of a cluster, and the message of the condition behind it."""
     conditions = {one.type: one for one in profile.status.conditions}
-    joined, healthy, fresh = (
+    joined, healthy, fresh, proven = (
         conditions.get(kind)
         for kind in (
             ProfileCondition.JOINED,
             ProfileCondition.CONTROL_PLANE_HEALTHY,
             ProfileCondition.CREDENTIALS_FRESH,
+            ProfileCondition.IDENTITY_PROVEN,
         )
     )
     if profile.metadata.deletion_timestamp is not None or (joined and joined.reason == ProfileReason.LEAVING):
         return "Leaving", joined.message if joined else ""
     if any(one.name == Property.HIBERNATED and one.value == "true" for one in profile.status.properties):
         return "Hibernated", ""
-    for found, state in ((fresh, "NoAccess"), (joined, "Unreachable"), (healthy, "Unhealthy")):
+    bad = ((fresh, "NoAccess"), (joined, "Unreachable"), (healthy, "Unhealthy"), (proven, "Disputed"))
+    for found, state in bad:
         if _is(found, "False") and found is not None:
             return ("Pending" if found.reason == ProfileReason.NO_KUBECONFIG else state), found.message
     ours = profile.spec.cluster_manager.name == MANAGER

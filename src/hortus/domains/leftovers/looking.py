@@ -16,7 +16,7 @@ from hortus.engine import Cache, TypedCache, metadata_of
 from hortus.engine.kubeconfigs import SECRETS
 from hortus.engine.leftovers import safe_text
 from hortus.engine.leftovers.types import LeftoverCluster, LeftoverItem, LeftoverObject
-from hortus.engine.remote import KubeconfigRef, RemotePool, RemoteUnavailable
+from hortus.engine.remote import KubeconfigRef, MemberIdentity, RemotePool, RemoteUnavailable
 from hortus.kube import Client
 from hortus.kube.errors import ApiError, KubeError, NotFound, NotServed, TooManyRequests
 from hortus.kube.objects import ObjectKey, Resource
@@ -27,6 +27,7 @@ _MANAGEMENT = (SECRETS, GARDENER_CLUSTERS, RUNTIMES)
 """Kinds that are read on the management cluster: the author of a Leftover cannot have us read others."""
 _GARDEN = (SHOOTS, CONFIG_MAPS)
 _INVISIBLE = "no API server shows it: look at the provider, remove it there, then acknowledge"
+_ASK_THERE = "look in the cluster by its former kubeconfig, then acknowledge"
 _CLOSED = Sight("Unknown", "there is no kubeconfig for its cluster: the GardenerCluster or its Secret is missing")
 
 
@@ -121,10 +122,8 @@ class ItemLookup:
         remote = self._pool.at(place)
         for item in items:
             sights[item.id] = sight = await _seen(remote, item.object) if item.object else Sight("Unknown")
-            identity = self._pool.identity(place)
-            if cluster.identity and identity and identity != cluster.identity:
-                gone = Sight("Gone", "its cluster is gone: another one answers under its name")
-                return {one.id: gone for one in items}
+            if (verdict := _judged(cluster, self._pool.identity(place))) is not None:
+                return {one.id: verdict for one in items}
             if sight.state == "Unknown":
                 # The cluster does not answer well: the others wait for the same.
                 return sights | {one.id: sight for one in items if one.id not in sights}
@@ -143,6 +142,24 @@ class ItemLookup:
         except KubeError:
             return False
         return False
+
+
+def _judged(cluster: LeftoverCluster, found: MemberIdentity) -> Sight | None:
+    """The state of all items where the cluster of the debt is not the one that answers now; None where it is.
+
+    A uid is the word of the one who answers: only at the address of the debt does another one mean that its cluster is
+    gone. The same uid at another address behind other authorities may be an impostor's.
+    """
+    if not found.address:
+        return None  # it has not answered
+    moved = cluster.address not in ("", found.address)
+    if cluster.identity and found.uid and cluster.identity != found.uid:
+        if not moved:
+            return Sight("Gone", "its cluster is gone: another one answers under its name")
+        return Sight("Unknown", f"another cluster answers under its name, at another address: {_ASK_THERE}")
+    if moved and cluster.authority != found.authority:
+        return Sight("Unknown", f"nothing but the uid says that its cluster has moved: {_ASK_THERE}")
+    return None
 
 
 async def _seen(client: Client, known: LeftoverObject) -> Sight:

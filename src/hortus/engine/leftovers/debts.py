@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from hortus.engine.applysets.inventory import Inventory
 from hortus.engine.leftovers.types import (
@@ -28,6 +28,10 @@ from hortus.engine.redaction import redact_text
 from hortus.kube.naming import dns_subdomain
 from hortus.kube.objects import Resource
 from hortus.schema import ObjectMeta
+
+if TYPE_CHECKING:
+    # Commands that show leftovers connect to no member.
+    from hortus.engine.remote.identity import MemberIdentity
 
 _LONGEST_STEM = 40
 """Characters of a name before the checksum, so that the whole fits a label."""
@@ -51,6 +55,18 @@ class Debt(NamedTuple):
     cluster: LeftoverCluster = LeftoverCluster()
     since: str | None = None
     """RFC 3339; the same in each record of one debt."""
+
+
+def member_cluster(member: MemberIdentity, name: str, namespace: str, *, shoot: str = "") -> LeftoverCluster:
+    """The cluster of a debt, as it was reached last."""
+    return LeftoverCluster(
+        name=name,
+        namespace=namespace,
+        shoot=shoot,
+        identity=member.uid,
+        address=member.address[:LONGEST_TEXT],
+        authority=member.authority,
+    )
 
 
 def object_item(

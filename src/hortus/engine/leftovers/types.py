@@ -51,6 +51,10 @@ class LeftoverCluster(Fields, frozen=True):
     """Name of its Shoot; empty when that was not known."""
     identity: _Word = ""
     """The uid of its namespace kube-system; empty when that was not known. Another cluster of the same name differs."""
+    address: _Text = ""
+    """The address of its API server, by which it was reached; empty when that was not known."""
+    authority: _Word = ""
+    """A checksum of the certificate authorities with which it was reached."""
 
 
 class LeftoverObject(Fields, frozen=True):

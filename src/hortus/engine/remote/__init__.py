@@ -13,7 +13,7 @@
 - **A cluster is known by the place of its kubeconfig** (`KubeconfigRef`: a key of a Secret), which is untrusted data:
   no commands, files, proxies or plain http, no redirects, and not this machine (`RemoteSettings.trust`, `.deny`).
 - **Rotation**: the new credential is proven, then streams move over and calls under way finish. 401: the Secret is
-  read again first. Another cluster under the same name is noticed by its uid, and listed from nothing.
+  read again first. Another cluster under the same name is noticed by its `MemberIdentity`, and listed from nothing.
 - **A breaker for each** and one probe now and then (`RemoteState` fits a condition); a pause for 429, bounded.
 - **One budget** for sockets and handshakes; unused connections go first. What a watch costs: one socket and, measured,
   what `docs/remote-clusters.md` says.
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         KubeconfigSource,
         SecretCredentials,
     )
+    from hortus.engine.remote.identity import MemberIdentity, are_one, digest_of_mark
     from hortus.engine.remote.metrics import RemoteMetrics
     from hortus.engine.remote.pool import RemotePool
     from hortus.engine.remote.settings import RemoteSettings
@@ -45,6 +46,7 @@ else:
         {
             "budget": "Budget",
             "credentials": "CredentialMissing KubeconfigRef KubeconfigSource SecretCredentials",
+            "identity": "MemberIdentity are_one digest_of_mark",
             "metrics": "RemoteMetrics",
             "pool": "RemotePool",
             "settings": "RemoteSettings",
@@ -61,6 +63,7 @@ __all__ = [
     "KubeconfigRef",
     "KubeconfigSource",
     "LostWatches",
+    "MemberIdentity",
     "Phase",
     "RemoteMetrics",
     "RemotePool",
@@ -70,5 +73,7 @@ __all__ = [
     "RemoteUnavailable",
     "RemoteWatch",
     "SecretCredentials",
+    "are_one",
+    "digest_of_mark",
     "to_member",
 ]

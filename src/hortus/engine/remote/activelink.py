@@ -5,12 +5,13 @@
        │ idle                     ▼                         ▼
        └──────────────────────── open breaker: calls fail at once; a probe now and then, and when the Secret changes
 
-The probe asks for the namespace kube-system: that is proof of the credential, and its uid is the cluster's identity, by
-which one that was created again under the same name is known. When the Secret changes, the new credential is tried
-before the old one is dropped; then streams end (watches go on where they stopped, over the new connection) and calls
-under way finish. A cluster of another identity ends its streams with `Expired`: what was seen of the old one says
-nothing. A Secret that cannot be read decides nothing: the old credential serves on, and the new one is still to be
-tried.
+The probe asks for the namespace kube-system: that is proof of the credential, and its uid is part of the cluster's
+identity (`identity`), by which one that was created again under the same name is known. When the Secret changes, the
+new credential is tried before the old one is dropped; then streams end (watches go on where they stopped, over the new
+connection) and calls under way finish. A cluster of another identity ends its streams with `Expired`: what was seen of
+the old one says nothing. The same uid at another address, or behind another CA, is another cluster too, unless the two
+connections are proven to reach one. A Secret that cannot be read decides nothing: the old credential serves on, and the
+new one is still to be tried.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from hortus.engine.remote.budget import Account
 from hortus.engine.remote.context import PoolContext
 from hortus.engine.remote.credentials import CredentialMissing, KubeconfigRef
 from hortus.engine.remote.health import Health
+from hortus.engine.remote.identity import MemberIdentity, are_one
 from hortus.engine.remote.links import Link, digest_of
 from hortus.engine.remote.states import Phase, RemoteState, state_for
-from hortus.kube import CredentialsFailed, Dialing
+from hortus.kube import Client, CredentialsFailed, Dialing
 from hortus.kube.errors import KubeError
 from hortus.kube.kubeconfig import from_untrusted
 
@@ -68,8 +70,8 @@ class ActiveLink:
         self.link: Link | None = None
         self._old: list[Link] = []
         self._lock = asyncio.Lock()
-        self.identity = ""
-        """The uid of the cluster's namespace kube-system; empty when the credential may not read it."""
+        self.identity = MemberIdentity()
+        """The cluster that answered last."""
 
     async def connect(self) -> None:
         """Make a connection unless there is one or calls are refused for now."""
@@ -154,13 +156,28 @@ class ActiveLink:
         """Ask the cluster who it is. A credential that may not read that is proven by the refusal."""
         use = await self._account.enter()
         try:
-            identity = await link.identify()
+            uid = await link.identify()
+            found = MemberIdentity.reached(link.connection.access, uid)
+            known = self.identity
+            same = not known.address or await self._is_same(known, found, link)
         finally:
             use.end()
-        if identity and self.identity and identity != self.identity:
-            self.identity = identity
+        # A credential that may not read the uid leads to the cluster that had it, by the same way alone.
+        self.identity = found._replace(uid=found.uid or known.uid) if same else found
+        if not same:
             self._recreated()
-        self.identity = identity or self.identity
+
+    async def _is_same(self, known: MemberIdentity, found: MemberIdentity, link: Link) -> bool:
+        if known.same_way(found):
+            return not (known.uid and found.uid) or known.uid == found.uid
+        before = self.link
+        if known.uid != found.uid or not found.uid or before is None or self.health.broken:
+            return False
+        try:
+            return await are_one(Client.over(before.connection), Client.over(link.connection))
+        except KubeError as error:
+            _log.info("not known to be one cluster", place=str(self.place), problem=str(error))
+            return False
 
     def _recreated(self) -> None:
         _log.info("another cluster answers", place=str(self.place))
@@ -185,6 +202,7 @@ class ActiveLink:
 
         False when the old one is what there is: the new one does not work, or could not be read.
         """
+        before = self.link
         try:
             link = await self._dial()
         except _Unread as error:
@@ -198,6 +216,8 @@ class ActiveLink:
             self._pool.rotated()
         self.link = link
         self.health.succeeded()
+        if link is not before:
+            self._pool.changed(self.place, self.health.state, self.health.state)
         return True
 
     def _not_replaced(self, cause: Exception) -> None:

@@ -16,6 +16,7 @@ from hortus.engine.remote.activelink import ActiveLink
 from hortus.engine.remote.budget import Account, SocketUse, WatchSlot
 from hortus.engine.remote.context import PoolContext
 from hortus.engine.remote.credentials import KubeconfigRef
+from hortus.engine.remote.identity import MemberIdentity
 from hortus.engine.remote.links import Line, Link
 from hortus.engine.remote.pulse import Pulse
 from hortus.engine.remote.states import RemoteState, RemoteUnavailable
@@ -51,8 +52,8 @@ class Remote:
         return self.health.state
 
     @property
-    def identity(self) -> str:
-        """The uid of the cluster's namespace kube-system; empty when it is not known."""
+    def identity(self) -> MemberIdentity:
+        """The cluster that answered last."""
         return self._active.identity
 
     @property

@@ -59,7 +59,7 @@ class PoolContext(Protocol):
     connect: Connect
 
     def changed(self, place: KubeconfigRef, before: RemoteState, after: RemoteState) -> None:
-        """The state of the cluster at `place` is another one."""
+        """The state of the cluster at `place` is another one, or its connection with the same state."""
 
     def recreated(self, place: KubeconfigRef) -> None:
         """Another cluster answers at `place`."""

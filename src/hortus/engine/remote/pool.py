@@ -26,6 +26,7 @@ from hortus.engine.remote.budget import Budget, WatchSlot
 from hortus.engine.remote.connection import Remote
 from hortus.engine.remote.context import Connect
 from hortus.engine.remote.credentials import KubeconfigRef, KubeconfigSource
+from hortus.engine.remote.identity import MemberIdentity
 from hortus.engine.remote.metrics import Anonymous, RemoteMetrics
 from hortus.engine.remote.settings import RemoteSettings
 from hortus.engine.remote.states import IDLE, Phase, RemoteState
@@ -42,7 +43,7 @@ from hortus.kube.transport import Absorb, CallOptions, Reader
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 Listener = Callable[[KubeconfigRef, RemoteState, RemoteState], None]
-"""Hears of a state: place, before, after."""
+"""Hears of a state: place, before, after. They are equal where another credential took over."""
 
 
 class _Due(enum.Enum):
@@ -119,10 +120,10 @@ class RemotePool:
         remote = self._remotes.get(place)
         return remote.state if remote is not None else IDLE
 
-    def identity(self, place: KubeconfigRef) -> str:
-        """The uid of the cluster's namespace kube-system, when it is known."""
+    def identity(self, place: KubeconfigRef) -> MemberIdentity:
+        """The cluster that answered there last, as long as it is known."""
         remote = self._remotes.get(place)
-        return remote.identity if remote is not None else ""
+        return remote.identity if remote is not None else MemberIdentity()
 
     @asynccontextmanager
     async def held(self, place: KubeconfigRef) -> AsyncIterator[Client]:

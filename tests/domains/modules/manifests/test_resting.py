@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from tests.domains.counting import requests_of
 from tests.domains.modules.manifests.world import (
@@ -9,6 +11,7 @@ from tests.domains.modules.manifests.world import (
     DEPLOYMENTS,
     HOME,
     MODULES,
+    NAMESPACES,
     ModuleWorld,
     config_map,
     deployment,
@@ -16,6 +19,8 @@ from tests.domains.modules.manifests.world import (
     operation,
     state,
 )
+from tests.fronts import front
+from tests.waiting import until
 
 from hortus.domains.modules.manifests.outline import change_matters, outline, owner_of
 from hortus.domains.modules.manifests.resting import Resting
@@ -24,6 +29,7 @@ from hortus.domains.modules.names import Annotation
 from hortus.domains.modules.types import KYMAS
 from hortus.engine.cache import Change
 from hortus.engine.remote import KubeconfigRef
+from hortus.kube import Client
 from hortus.kube.objects import Object, ObjectKey
 from hortus.testing import FakeClock
 
@@ -130,6 +136,35 @@ async def test_another_cluster_behind_the_same_credential_ends_the_rest(here: Mo
         assert here.pool is not None
         here.pool.recreated(PLACE)
         await here.until_inside(CONFIG_MAPS, "one")
+
+
+async def test_the_uid_of_its_cluster_alone_does_not_keep_a_module_at_rest(here: ModuleWorld) -> None:
+    other = f"{here.name}-other"
+    await asyncio.to_thread(here.server.create_cluster, other)
+    uid = (await here.inside.get_raw("/api/v1/namespaces/kube-system"))["metadata"]["uid"]
+    await here.manifest(here.layers.push(config_map("one")))
+    async with (
+        here.controllers(),
+        front(here.server, other, uid=uid) as lying,
+        Client.from_kubeconfig(here.server.kubeconfig_for(other)) as inside,
+    ):
+        await here.until(is_ready)
+        await here.until_at_rest()
+        await inside.create(NAMESPACES, {"metadata": {"name": MODULES}})
+        await here.lead_to(lying.kubeconfig)
+        await here.restored(inside, "one", CONFIG_MAPS)
+        assert await here.inside.get(CONFIG_MAPS, "one", MODULES), "nothing is taken from the real one"
+
+
+async def test_a_cluster_that_is_proven_to_have_moved_gets_nothing_again(here: ModuleWorld) -> None:
+    await here.manifest(here.layers.push(config_map("one"), deployment()))
+    async with here.controllers(), front(here.server, f"{here.name}-one") as new:
+        await at_rest(here)
+        await here.lead_to(new.kubeconfig)
+        await until(lambda: any("watch=" in path for _, path in new.requests))
+        await here.until_at_rest()
+        assert [(method, path) for method, path in new.requests if method != "GET"] == []
+        assert new.lists("deployments") == 0
 
 
 async def test_a_watch_that_fails_ends_the_rest(here: ModuleWorld) -> None:

@@ -22,9 +22,9 @@ from hortus.domains.inventory.types import ClusterProfile
 from hortus.engine import WARNING, Actor, StepError, TypedCache
 from hortus.engine.applysets import ApplyReport, ObjectAction
 from hortus.engine.applysets.inventory import decode
-from hortus.engine.leftovers import Debt, LeftoverRecorder, items_of_inventory
-from hortus.engine.leftovers.types import LeftoverCluster, LeftoverReason, LeftoverSource
-from hortus.engine.remote import KubeconfigRef
+from hortus.engine.leftovers import Debt, LeftoverRecorder, items_of_inventory, member_cluster
+from hortus.engine.leftovers.types import LeftoverReason, LeftoverSource
+from hortus.engine.remote import KubeconfigRef, MemberIdentity
 from hortus.kube.errors import ApiError, KubeError
 from hortus.kube.objects import ObjectKey, parse_time
 
@@ -99,14 +99,14 @@ class PlacementRemoval:
         source = LeftoverSource(
             kind=AGENT_PLACEMENTS.kind, name=metadata.name, namespace=metadata.namespace, uid=metadata.uid
         )
-        identity = self._members.pool.identity(place) if place is not None else ""
+        member = self._members.pool.identity(place) if place is not None else MemberIdentity()
         await self._leftovers.record(
             Debt(
                 source=source,
                 reason=reason,
                 message=problem,
                 items=tuple(items_of_inventory(inventory)),
-                cluster=LeftoverCluster(name=cluster, namespace=metadata.namespace, identity=identity),
+                cluster=member_cluster(member, cluster, metadata.namespace),
                 since=metadata.deletion_timestamp,
             )
         )

@@ -26,8 +26,9 @@ from hortus.domains.modules.names import FieldOwner, Finalizer, Label, State
 from hortus.domains.modules.types import KYMAS, MANIFESTS
 from hortus.domains.modules.watching.webhook import identities
 from hortus.engine import NORMAL, Result, StepError, has_finalizer
-from hortus.engine.leftovers import Debt, LeftoverRecorder, object_item
-from hortus.engine.leftovers.types import LeftoverCluster, LeftoverReason, LeftoverSource
+from hortus.engine.leftovers import Debt, LeftoverRecorder, member_cluster, object_item
+from hortus.engine.leftovers.types import LeftoverReason, LeftoverSource
+from hortus.engine.remote import MemberIdentity
 from hortus.kube.errors import Forbidden, KubeError, NotFound, TransportError, Unauthorized
 from hortus.kube.objects import ObjectKey, parse_time
 
@@ -216,9 +217,9 @@ class KymaDeletion:
 
     def _debt(self, context: KymaContext, obstacle: ClusterObstacle) -> Debt:
         kyma = context.object
-        identity = ""
+        member = MemberIdentity()
         if self._way is not None and context.place is not None:
-            identity = self._way.clusters.pool.identity(context.place)
+            member = self._way.clusters.pool.identity(context.place)
         left = [
             *((CRDS, "", name) for name in COPIED_CRDS),
             (KYMAS, self._remotes.key.namespace, self._remotes.key.name),
@@ -231,7 +232,7 @@ class KymaDeletion:
             reason=obstacle.reason,
             message=obstacle.message,
             items=tuple(object_item(*one, where="Cluster", actor="ClusterOwner") for one in left),
-            cluster=LeftoverCluster(name=kyma.metadata.name, namespace=kyma.metadata.namespace, identity=identity),
+            cluster=member_cluster(member, kyma.metadata.name, kyma.metadata.namespace),
             since=kyma.metadata.deletion_timestamp,
         )
 
