@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hortus.engine.applysets import ObjectAction
+from hortus.engine.applysets import NO_ADOPTION, AdoptionPolicy, Conflicts, ObjectAction, Policy
 from hortus.kube.objects import Object, Resource
 
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
@@ -12,6 +12,11 @@ SECRETS = Resource("", "v1", "secrets", "Secret")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
+
+
+def policy(*, conflicts: Conflicts = Conflicts.FORCE, adopt: AdoptionPolicy = NO_ADOPTION, **options: Any) -> Policy:
+    """A policy that takes over nothing and forces its own fields; `options` are fields of it."""
+    return Policy(conflicts=conflicts, adopt=adopt, **options)
 
 
 def configmap(name: str, namespace: str = "", **data: str) -> Object:

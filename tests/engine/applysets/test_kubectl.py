@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.engine.applysets.objects import policy
 
 from hortus.engine.applysets import ApplySet, ConfigMapParent, ObjectAction
 from hortus.kube import Client, yaml
@@ -58,7 +59,7 @@ async def test_kubectl_prunes_what_we_applied_and_we_prune_what_kubectl_applied(
     async with running_apiserver() as server, Client.from_kubeconfig(server.kubeconfig) as client:
 
         def ours() -> ApplySet:
-            return ApplySet.of(client, ConfigMapParent(client, "interop", "default", tooling=TOOLING))
+            return ApplySet.of(client, ConfigMapParent(client, "interop", "default", tooling=TOOLING), policy=policy())
 
         assert (await ours().apply([configmap("a", n="1"), configmap("b", n="1")])).complete
         printed = kubectl_applies(server, tmp_path, [configmap("b", n="2"), configmap("c", n="2")])
@@ -79,7 +80,8 @@ async def test_kubectl_prunes_what_we_applied_and_we_prune_what_kubectl_applied(
 
 async def test_kubectl_leaves_our_own_sets_alone(tmp_path: Path) -> None:
     async with running_apiserver() as server, Client.from_kubeconfig(server.kubeconfig) as client:
-        await ApplySet.of(client, ConfigMapParent(client, "interop", "default")).apply([configmap("a")])
+        ours = ApplySet.of(client, ConfigMapParent(client, "interop", "default"), policy=policy())
+        await ours.apply([configmap("a")])
         with pytest.raises(AssertionError, match="tooling"):
             kubectl_applies(server, tmp_path, [configmap("b")])
         assert await names(client) == {"a", "interop"}

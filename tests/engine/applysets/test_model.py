@@ -9,16 +9,17 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engine.applysets.objects import policy
 
 from hortus.engine.applysets import (
     PART_OF,
     ApplySet,
     ConfigMapParent,
     InventoryEntry,
+    LabelledAdoption,
     Member,
     Namespaced,
     ObjectAction,
-    Policy,
 )
 from hortus.engine.applysets.inventory import decode, encode
 from hortus.kube import PatchKind, Propagation
@@ -185,7 +186,7 @@ class Machine:
     def set(self) -> ApplySet:
         """The set as a process that has just begun sees it."""
         parent = ConfigMapParent(self.cluster, "set", "default")
-        return ApplySet(self.cluster, parent, kinds=self.cluster, policy=Policy(parallel=2))
+        return ApplySet(self.cluster, parent, kinds=self.cluster, policy=policy(adopt=LabelledAdoption({}), parallel=2))
 
     def inventory(self) -> dict[Member, Any]:
         parent = self.cluster.objects.get((CONFIGMAPS, ObjectKey("default", "set")))

@@ -16,6 +16,7 @@ from tests.engine.applysets.objects import (
     actions,
     definition,
     namespace,
+    policy,
 )
 from tests.engine.applysets.objects import configmap as plain_configmap
 from tests.oracles.controlplane import RealServer, find_assets, running_control_plane, why_none
@@ -32,8 +33,8 @@ from hortus.engine.applysets import (
     ForeignParent,
     Namespaced,
     ObjectAction,
-    Policy,
     UnreadableKinds,
+    set_id,
 )
 from hortus.kube import Client
 from hortus.kube.errors import Conflict, NotFound, NotServed
@@ -55,6 +56,7 @@ class World:
         self.fruits = Resource("sets.example", "v1", self.plural, self.kind)
 
     def set(self, name: str = "set", **options: Any) -> ApplySet:
+        options.setdefault("policy", policy())
         return ApplySet.of(self.client, ConfigMapParent(self.client, name, self.name), **options)
 
     def configmap(self, name: str, **data: str) -> Object:
@@ -182,9 +184,8 @@ class Blind(DiscoveredKinds):
 async def test_a_namespace_stays_while_nobody_can_tell_what_it_holds(world: World) -> None:
     name = f"{world.name}-empty"
     await world.set().apply([namespace(name)])
-    blind = ApplySet(
-        ClusterClient(world.client), ConfigMapParent(world.client, "set", world.name), kinds=Blind(world.client)
-    )
+    parent = ConfigMapParent(world.client, "set", world.name)
+    blind = ApplySet(ClusterClient(world.client), parent, kinds=Blind(world.client), policy=policy())
     report = await blind.apply([], whole=True)
     assert actions(report) == {name: ObjectAction.HELD}
     assert "it holds objects perhaps that cannot be seen now (away.example/v1)" in report.message()
@@ -242,7 +243,7 @@ async def test_an_object_of_a_kind_that_nobody_can_find_is_not_forgotten(world: 
     await world.set().apply([world.fruit("pear")])
     await world.set("kinds").delete()
     parent = ConfigMapParent(world.client, "set", world.name)
-    blind = ApplySet(ClusterClient(world.client), parent, kinds=Blind(world.client))
+    blind = ApplySet(ClusterClient(world.client), parent, kinds=Blind(world.client), policy=policy())
     if await world.exists(world.fruits, "pear"):
         await world.client.delete(world.fruits, "pear", world.name)
         await world.set("kinds").delete()
@@ -291,7 +292,7 @@ class Stale:
 async def test_what_was_changed_since_we_looked_is_looked_at_again(world: World) -> None:
     await world.set().apply([world.configmap("taken")])
     parent = ConfigMapParent(world.client, "set", world.name)
-    racing = ApplySet(Meddled(world.client), parent, kinds=DiscoveredKinds(world.client))
+    racing = ApplySet(Meddled(world.client), parent, kinds=DiscoveredKinds(world.client), policy=policy())
     assert actions(await racing.apply([], whole=True)) == {"taken": ObjectAction.KEPT}
     assert await world.exists(CONFIGMAPS, "taken")
 
@@ -361,11 +362,11 @@ async def test_a_definition_goes_before_its_operator_also_with_its_objects(world
     await world.set().apply([world.definition(), world.operator()])
     await world.plant("theirs", held=True)
     crd = world.definition()["metadata"]["name"]
-    policy = Policy(prune_content=True, wait=0.5)
-    report = await world.set(policy=policy).delete()
+    patient = policy(prune_content=True, wait=0.5)
+    report = await world.set(policy=patient).delete()
     assert actions(report) == {crd: ObjectAction.PRUNING, "operator": ObjectAction.WAITING}
     await world.release("theirs")
-    await _deleted(world.set(policy=policy))
+    await _deleted(world.set(policy=patient))
     assert not await world.exists(DEPLOYMENTS, "operator")
 
 
@@ -422,7 +423,10 @@ async def test_a_plan_says_what_the_server_would_say(world: World) -> None:
     await world.set().apply([namespace(held), *map(world.configmap, ("goes", "unmarked", "x"))])
     await world.client.create(CONFIGMAPS, plain_configmap("precious", held))
     await world.client.patch(CONFIGMAPS, "unmarked", {"metadata": {"labels": {PART_OF: None}}}, world.name)
-    await world.client.apply(CONFIGMAPS, world.configmap("fought", a="theirs"), field_manager="them")
+    theirs = world.configmap("fought", a="theirs")
+    identity = set_id(name="set", namespace=world.name, kind="ConfigMap", group="")
+    theirs["metadata"]["labels"] = {PART_OF: identity}
+    await world.client.apply(CONFIGMAPS, theirs, field_manager="them")
     fresh = f"{world.name}-new"
     wanted = [world.configmap("x", a="1"), namespace(fresh), plain_configmap("inside", fresh)]
     before = (await world.client.list(CONFIGMAPS, world.name)).items
@@ -439,7 +443,7 @@ async def test_a_plan_says_what_the_server_would_say(world: World) -> None:
     assert said(plan, "inside") == f"ConfigMap {fresh}/inside: would be created, after Namespace {fresh}"
     assert said(plan, "goes") == f"ConfigMap {world.name}/goes: would be deleted"
 
-    meek = Policy(conflicts=Conflicts.REFUSE)
+    meek = policy(conflicts=Conflicts.REFUSE)
     refused = [*wanted, world.configmap("fought", a="ours"), {**world.configmap("bad"), "data": {"no good": "1"}}]
     plan = await world.set(policy=meek).plan(refused)
     assert {outcome.member.name for outcome in plan.failures} == {"fought", "bad"}

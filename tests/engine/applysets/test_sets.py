@@ -16,6 +16,7 @@ from tests.engine.applysets.objects import (
     definition,
     instance,
     namespace,
+    policy,
 )
 from tests.engine.remote.world import world_of
 from tests.waiting import until
@@ -29,7 +30,6 @@ from hortus.engine.applysets import (
     ForeignParent,
     ObjectAction,
     ObjectStatus,
-    Policy,
     WatchedLive,
     readiness,
     set_id,
@@ -53,6 +53,7 @@ class World:
         self.client, self.calls = client, calls
 
     def set(self, name: str, **options: Any) -> ApplySet:
+        options.setdefault("policy", policy())
         return ApplySet.of(self.client, ConfigMapParent(self.client, name, "default"), **options)
 
     async def exists(self, resource: Resource, name: str, namespace: str = "default") -> bool:
@@ -151,15 +152,6 @@ async def test_objects_of_others_are_neither_taken_nor_pruned(world: World) -> N
     assert (await world.set("third").apply([], whole=True)).outcomes == [], "and they are forgotten"
 
 
-async def test_adoption_can_be_refused(world: World) -> None:
-    await world.client.create(CONFIGMAPS, configmap("wild", "default", a="wild"))
-    report = await world.set("strict", policy=Policy(adopt=False)).apply([configmap("wild", a="tame")])
-    assert report.message() == "ConfigMap default/wild: it exists and is part of no set: delete it, or allow adopt"
-    report = await world.set("lenient").apply([configmap("wild", a="tame")])
-    assert report.complete
-    assert (await world.client.get(CONFIGMAPS, "wild", "default"))["data"] == {"a": "tame"}
-
-
 async def test_namespaces_and_definitions_with_content_stay_unless_allowed(world: World) -> None:
     objects = [namespace("full"), definition("pears", "Pear"), configmap("mine", "full")]
     await world.set("content").apply(objects)
@@ -176,7 +168,7 @@ async def test_namespaces_and_definitions_with_content_stay_unless_allowed(world
     await world.client.delete(pears, "precious", "default")
     report = await world.set("content").apply([], whole=True)
     assert actions(report)["pears.sets.example"] in (ObjectAction.PRUNED, ObjectAction.PRUNING)
-    report = await world.set("content", policy=Policy(prune_content=True)).apply([], whole=True)
+    report = await world.set("content", policy=policy(prune_content=True)).apply([], whole=True)
     assert actions(report)["full"] in (ObjectAction.PRUNED, ObjectAction.PRUNING)
 
 
@@ -196,12 +188,14 @@ async def test_a_failed_object_is_named_and_stops_pruning_but_not_the_others(wor
 
 
 async def test_a_conflict_names_the_field_and_its_manager_or_is_forced(world: World) -> None:
+    await world.set("fought-over").apply([configmap("fought", a="ours")])
     await world.client.apply(CONFIGMAPS, configmap("fought", "default", a="theirs"), field_manager="them")
-    report = await world.set("meek", policy=Policy(conflicts=Conflicts.REFUSE)).apply([configmap("fought", a="ours")])
+    meek = policy(conflicts=Conflicts.REFUSE)
+    report = await world.set("fought-over", policy=meek).apply([configmap("fought", a="ours")])
     (failed,) = report.failures
     assert '"them"' in failed.message
     assert ".data.a" in failed.message
-    report = await world.set("bold").apply([configmap("fought", a="ours")])
+    report = await world.set("fought-over").apply([configmap("fought", a="ours")])
     assert report.complete
     assert [str(found) for found in report.outcomes[0].drift][-1] == '.data.a: "theirs" instead of "ours", set by them'
 
@@ -255,7 +249,7 @@ async def test_a_watched_set_at_rest_costs_no_write_and_only_the_read_of_its_par
     try:
         parent = ConfigMapParent(world.client, "rests", "default")
         live = WatchedLive(world.client, caches, field_manager="hortus", identity=parent.identity)
-        rests = ApplySet.of(world.client, parent, live=live)
+        rests = ApplySet.of(world.client, parent, live=live, policy=policy())
         objects = [configmap(f"r{number}", a=str(number)) for number in range(20)]
         await rests.apply(objects)
         cache = live.cache(CONFIGMAPS)
@@ -299,7 +293,7 @@ async def test_an_object_that_its_finalizer_holds_is_remembered_until_it_is_gone
 
 async def test_a_parent_of_another_tool_or_with_foreign_content_is_left_alone(world: World) -> None:
     await ApplySet.of(
-        world.client, ConfigMapParent(world.client, "theirs", "default", tooling="kubectl/v1.32.0")
+        world.client, ConfigMapParent(world.client, "theirs", "default", tooling="kubectl/v1.32.0"), policy=policy()
     ).apply([configmap("t1")])
     with pytest.raises(ForeignParent, match="managed by another tool"):
         await world.set("theirs").apply([], whole=True)
@@ -312,10 +306,10 @@ async def test_a_parent_of_another_tool_or_with_foreign_content_is_left_alone(wo
 async def test_what_waits_for_a_definition_that_is_never_established_is_put_off(world: World) -> None:
     clash = definition("plums", "Plum")
     other = definition("plums2", "Plum")  # the same kind: its names are not accepted
-    report = await world.set("clash", policy=Policy(wait=60.0)).apply([clash, instance("Plum", "blue")])
+    report = await world.set("clash", policy=policy(wait=60.0)).apply([clash, instance("Plum", "blue")])
     assert report.complete
     other["metadata"]["name"] = "plums2.sets.example"
-    report = await world.set("clash2", policy=Policy(wait=0.2)).apply([other, instance("Plum", "green")])
+    report = await world.set("clash2", policy=policy(wait=0.2)).apply([other, instance("Plum", "green")])
     assert actions(report)["green"] is ObjectAction.WAITING
     assert "Plum.sets.example default/green: waits for CustomResourceDefinition" in report.message()
     assert not report.complete
@@ -351,7 +345,7 @@ async def test_a_set_is_applied_to_a_remote_cluster_through_the_pool(server: Tes
         async with world_of(server) as here:
             place = await here.give("far", other.kubeconfig_dict("far"))
             remote = here.pool.at(place)
-            far = ApplySet.of(remote, ConfigMapParent(remote, "far", "default"))
+            far = ApplySet.of(remote, ConfigMapParent(remote, "far", "default"), policy=policy())
             assert (await far.apply([namespace("space"), configmap("a", "space"), configmap("b")])).complete
             await here.give("far", other.kubeconfig_dict("far"))
             report = await far.apply([namespace("space"), configmap("a", "space")])

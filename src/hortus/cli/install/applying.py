@@ -19,13 +19,19 @@ from hortus.cli.install.rollout import established, rolled_out, why_not_ready
 from hortus.cli.install.standards import foreign_definition
 from hortus.engine import Applier
 from hortus.engine.applysets import (
+    AdoptionClaim,
+    AdoptionPolicy,
     ApplySet,
     ConfigMapParent,
+    Conflicts,
     FieldDrift,
     ForeignParent,
+    FoundObjects,
     Member,
+    NoAdoption,
     ObjectAction,
     ObjectOutcome,
+    Policy,
     drift,
 )
 from hortus.engine.serving import WEBHOOK_CONFIGURATIONS, is_trusted
@@ -63,21 +69,44 @@ class PlannedChange(NamedTuple):
 
     title: str
     verb: str
-    """created, configured, unchanged or pruned."""
+    """created, configured, taken over, unchanged or pruned."""
     fields: tuple[FieldDrift, ...] = ()
     """Fields that differ, for an object that is there."""
     note: str = ""
     """The reason why an object that differs stays as it is."""
 
 
+class InstallAdoption:
+    """Takes over what is there: who runs the command has asked for it, and acts with permissions of his own.
+
+    Of all but Secrets the inventory keeps what they had.
+    """
+
+    remedy = ""
+
+    def claim(self, member: Member, live: Object, owner: str, found: FoundObjects) -> AdoptionClaim:
+        if owner:
+            return AdoptionClaim.NONE
+        return AdoptionClaim.OURS if (member.group, member.kind) == ("", "Secret") else AdoptionClaim.GRANTED
+
+
+def policy(adoption: AdoptionPolicy) -> Policy:
+    """The policy of an installation's objects."""
+    return Policy(conflicts=Conflicts.FORCE, adopt=adoption)
+
+
 class Installation:
     """The objects of one installation on one cluster; remembered in `namespace` unless that is empty."""
 
-    def __init__(self, client: Client, objects: Sequence[Object], tell: Tell, *, namespace: str = "") -> None:
+    def __init__(
+        self, client: Client, objects: Sequence[Object], tell: Tell, *, namespace: str = "", adopt: bool = False
+    ) -> None:
+        """`adopt` takes over objects of the installation's names that somebody else made."""
         self._client = client
         self._objects = objects
         self._tell = tell
         self._namespace = namespace
+        self._adopt = adopt
         self._applier = Applier(client, field_manager=FIELD_MANAGER)
         self._kept = [obj for obj in objects if not namespace or _annotation(obj, KEEP) == "keep"]
         self._members = [obj for obj in objects if obj not in self._kept]
@@ -186,7 +215,8 @@ class Installation:
 
     def _set(self) -> ApplySet:
         parent = ConfigMapParent(self._client, SET_NAME, self._namespace, field_manager=FIELD_MANAGER)
-        return ApplySet.of(self._client, parent, field_manager=FIELD_MANAGER)
+        adoption = InstallAdoption() if self._adopt else NoAdoption("delete it, or add --adopt to take it over")
+        return ApplySet.of(self._client, parent, field_manager=FIELD_MANAGER, policy=policy(adoption))
 
     async def _tried(self, served: Discovery, obj: Object, problems: list[str]) -> PlannedChange:
         resource, metadata = _resource(served, obj), obj["metadata"]
@@ -216,7 +246,8 @@ class Installation:
         if outcome.message.partition(": ")[2].startswith("would be deleted"):
             return PlannedChange(title, "pruned")
         there = outcome.readiness.status != "NotFound"
-        return PlannedChange(title, "configured" if there else "created", outcome.drift)
+        verb = "taken over" if outcome.takes_over else "configured"
+        return PlannedChange(title, verb if there else "created", outcome.drift)
 
     async def _refuse_unsafe(self) -> None:
         """Raises CommandError where applying would take over a Helm release, or have two modes work at once."""

@@ -31,6 +31,7 @@ class InstallOrder(NamedTuple):
     garden_account: str
     write_kubeconfig: Path | None
     duration: float
+    adopt: bool
     diff: bool
     wait: bool
     timeout: float
@@ -47,7 +48,7 @@ class InstallOrder(NamedTuple):
 
         async with client:
             namespace = "" if self.garden_account else self.namespace
-            installation = Installation(client, found, click.echo, namespace=namespace)
+            installation = Installation(client, found, click.echo, namespace=namespace, adopt=self.adopt)
             if self.diff:
                 _show(await installation.plan())
                 return

@@ -49,6 +49,11 @@ INSTALL = together(
     click.option("--export", is_flag=True, help="Print the objects instead of applying them."),
     output_formats("yaml", "json", when="With --export: "),
     _ACCOUNT,
+    click.option(
+        "--adopt",
+        is_flag=True,
+        help="Take over objects of the same names that exist; --diff lists them. Uninstalling puts back what they had.",
+    ),
     click.option("--diff", is_flag=True, help="Show the changes and do nothing; exit code 1 if there are any."),
     click.option("--wait/--no-wait", default=True, help="Wait until Hortus is ready."),
     timeout("5m"),

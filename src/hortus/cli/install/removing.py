@@ -13,11 +13,11 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from hortus.cli.install import contents
-from hortus.cli.install.applying import FIELD_MANAGER, HELM_RELEASE, SET_NAME, explained, member_title
+from hortus.cli.install.applying import FIELD_MANAGER, HELM_RELEASE, SET_NAME, explained, member_title, policy
 from hortus.cli.install.garden import account
 from hortus.cli.install.leases import is_held, own_leases
 from hortus.cli.install.standards import foreign_definition
-from hortus.engine.applysets import ApplySet, ConfigMapParent, Member, ObjectAction
+from hortus.engine.applysets import NO_ADOPTION, ApplySet, ConfigMapParent, Member, ObjectAction
 from hortus.engine.shards.records import LEASES
 from hortus.kube import Client, Resource
 from hortus.kube.discovery import Discovery
@@ -110,7 +110,7 @@ class Removal:
             ) from None
 
     async def _delete_members(self, tell: Tell) -> None:
-        members = ApplySet.of(self._client, self._parent, field_manager=FIELD_MANAGER)
+        members = ApplySet.of(self._client, self._parent, field_manager=FIELD_MANAGER, policy=policy(NO_ADOPTION))
         reported: set[Member] = set()
         while True:
             with explained():
@@ -119,6 +119,8 @@ class Removal:
                 if outcome.member not in reported:
                     reported.add(outcome.member)
                     tell(f"{member_title(outcome.member)} deleted")
+            for outcome in report.of(ObjectAction.RESTORED):
+                tell(outcome.message)
             for outcome in report.of(ObjectAction.KEPT):
                 tell(f"{outcome.message}; it stays")
             if report.of(ObjectAction.FAILED, ObjectAction.HELD):

@@ -11,13 +11,22 @@ from collections.abc import Callable, Iterable
 from hortus.domains.access.manifests import KINDS
 from hortus.domains.access.types import MANAGER, Label
 from hortus.engine import Cache, Selection, managed_fields_of, metadata_of
-from hortus.engine.applysets import ApplySet, ClusterClient, KnownKinds, Parent, Policy, ServerLive
+from hortus.engine.applysets import (
+    NO_ADOPTION,
+    ApplySet,
+    ClusterClient,
+    Conflicts,
+    KnownKinds,
+    Parent,
+    Policy,
+    ServerLive,
+)
 from hortus.engine.remote import KubeconfigRef, RemotePool, RemoteWatch
 from hortus.kube import Client
 from hortus.kube.clock import Clock
 from hortus.kube.objects import Object, ObjectKey, Resource, key_of
 
-_POLICY = Policy(adopt=False)
+_POLICY = Policy(conflicts=Conflicts.FORCE, adopt=NO_ADOPTION)
 _KINDS = KnownKinds(KINDS)
 
 

@@ -14,10 +14,23 @@ import msgspec
 
 from hortus.domains.stacks.names import INSTANCE_LABEL, OWNED
 from hortus.domains.stacks.types import ManagedResource
-from hortus.engine.applysets import ApplyReport, Inventory, InventoryEntry, Kinds, Member, ObjectAction, UnknownKind
+from hortus.engine.applysets import (
+    ApplyReport,
+    Conflicts,
+    Inventory,
+    InventoryEntry,
+    Kinds,
+    Member,
+    NoAdoption,
+    ObjectAction,
+    Policy,
+    UnknownKind,
+)
 from hortus.engine.applysets.wanted import defined_kinds
 from hortus.kube.objects import GroupVersionKind, Object, Resource
 
+_FOUNDATION_WAIT: Final = 2.0
+"""Seconds to wait for namespaces and definitions; what needs them is applied by the next reconcile."""
 SYNCED: Final = "synced"
 NOT_SYNCED: Final = "not-synced"
 _WORKLOADS: Final = {
@@ -43,6 +56,9 @@ class InstanceLabel:
     def owner(self, obj: Object) -> str:
         return str((obj["metadata"].get("labels") or {}).get(INSTANCE_LABEL, ""))
 
+    def title(self, owner: str) -> str:
+        return f"the cluster stack with the label {INSTANCE_LABEL}={owner}"
+
     def marked(self, obj: Object, identity: str, namespace: str) -> Object:
         metadata = _labelled(obj["metadata"], identity)
         if namespace and not metadata.get("namespace"):
@@ -51,6 +67,20 @@ class InstanceLabel:
         if (str(obj.get("apiVersion")).rpartition("/")[0], obj.get("kind")) in _WORKLOADS:
             marked["spec"] = _with_pods(marked.get("spec") or {}, identity)
         return marked
+
+
+def policy_of_stacks(*, prune: bool) -> Policy:
+    """The policy of the objects of releases and addons: the contract's label, which its Go system writes, says whose
+    an object is. Who gives that label to an object of his own lets it be taken over, and deleted with the others."""
+    return Policy(
+        conflicts=Conflicts.FORCE,
+        adopt=NoAdoption(f"delete it, or give it the label {INSTANCE_LABEL}={OWNED}", namespaces=True),
+        by_name=True,
+        marking=InstanceLabel(),
+        prune=prune,
+        prune_content=True,
+        wait=_FOUNDATION_WAIT,
+    )
 
 
 def _with_pods(spec: Mapping[str, Any], identity: str) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
     parent = ConfigMapParent(client, "monitoring", "kube-system")
     live = WatchedLive(client, caches, field_manager="hortus", identity=parent.identity)
-    monitoring = ApplySet.of(client, parent, live=live)
+    policy = Policy(conflicts=Conflicts.FORCE, adopt=NO_ADOPTION)
+    monitoring = ApplySet.of(client, parent, live=live, policy=policy)
 
     report = await monitoring.apply(objects)   # CRDs and namespaces first; what matches already costs no call
     report.complete, report.ready, report.message()
@@ -13,7 +14,8 @@
 KEP-3659 says, so `kubectl apply --prune --applyset` understands the set; the parent also remembers their uids.
 
 - **Kill-safe**: the inventory never holds less than what exists (`inventory`).
-- **Never foreign**: objects that another set marked, that somebody made again, or that lost our label stay.
+- **Never foreign**: objects that somebody else made, that another set marked, that somebody made again, or that lost
+  our label stay (`adoption`). The caller says which objects that exist are taken over, or that none are.
 - **Nothing that holds data** is pruned unless allowed: namespaces and definitions wait until they are empty.
 - **In stages**: what may have to finalize an object is not deleted before that is gone.
 - **Nothing by mistake**: a set that was given nothing, or less than half of itself, prunes only with `whole`.
@@ -27,6 +29,16 @@ from hortus.engine.applysets.readiness import ObjectStatus, Readiness, readiness
 from hortus.facade import lazy
 
 if TYPE_CHECKING:
+    from hortus.engine.applysets.adoption import (
+        NO_ADOPTION,
+        AdoptionClaim,
+        AdoptionPolicy,
+        ForeignObject,
+        FoundObjects,
+        GrantedAdoption,
+        LabelledAdoption,
+        NoAdoption,
+    )
     from hortus.engine.applysets.applying import ApplySet
     from hortus.engine.applysets.clients import ClusterClient, SetClient
     from hortus.engine.applysets.identity import PART_OF, part_of, set_id
@@ -47,6 +59,8 @@ else:
     __getattr__ = lazy(
         __name__,
         {
+            "adoption": "NO_ADOPTION AdoptionPolicy AdoptionClaim ForeignObject FoundObjects GrantedAdoption LabelledAdoption "
+            "NoAdoption",
             "applying": "ApplySet",
             "clients": "ClusterClient SetClient",
             "identity": "PART_OF part_of set_id",
@@ -60,7 +74,10 @@ else:
     )
 
 __all__ = [
+    "NO_ADOPTION",
     "PART_OF",
+    "AdoptionClaim",
+    "AdoptionPolicy",
     "ApplyReport",
     "ApplySet",
     "ClusterClient",
@@ -68,14 +85,19 @@ __all__ = [
     "Conflicts",
     "DiscoveredKinds",
     "FieldDrift",
+    "ForeignObject",
     "ForeignParent",
+    "FoundObjects",
+    "GrantedAdoption",
     "Inventory",
     "InventoryEntry",
     "Kinds",
     "KnownKinds",
+    "LabelledAdoption",
     "Live",
     "Member",
     "Namespaced",
+    "NoAdoption",
     "ObjectAction",
     "ObjectOutcome",
     "ObjectStatus",

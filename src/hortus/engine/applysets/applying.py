@@ -12,10 +12,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import groupby
+from typing import NamedTuple
 
 import structlog
 
 from hortus.engine.apply import Applier
+from hortus.engine.applysets.adoption import (
+    LARGEST_UNDO,
+    AdoptionClaim,
+    ForeignObject,
+    FoundObjects,
+    holder_of,
+    is_bootstrapping,
+    undo_of,
+)
 from hortus.engine.applysets.clients import ClusterClient, SetClient
 from hortus.engine.applysets.drift import FieldDrift, drift
 from hortus.engine.applysets.inventory import Inventory, InventoryEntry, Member, entry_of, member_of
@@ -28,7 +38,7 @@ from hortus.engine.applysets.pruning import Pruning, not_whole
 from hortus.engine.applysets.readiness import readiness
 from hortus.engine.applysets.report import ApplyReport, ObjectAction, ObjectOutcome
 from hortus.engine.applysets.resources import DiscoveredKinds, Kinds, UnknownKind
-from hortus.engine.applysets.wanted import Wanted, wanted_of
+from hortus.engine.applysets.wanted import BINDINGS, ROLES, Wanted, wanted_of
 from hortus.engine.scope import current_scope
 from hortus.engine.within import within
 from hortus.kube import Client
@@ -42,6 +52,17 @@ _SERVED_PAUSE = 0.1
 """Seconds between two looks for a kind whose definition is Established: discovery has no watch."""
 
 
+class _Accepted(NamedTuple):
+    """An object that may be applied."""
+
+    wanted: Wanted
+    live: Object | None
+    entry: InventoryEntry
+    """The entry to store before it is applied: without a uid as long as it is not marked as ours."""
+    taken_over: bool = False
+    """True for one that was somebody else's until now."""
+
+
 class ApplySet:
     """One set of objects in one cluster, remembered by its parent."""
 
@@ -51,9 +72,9 @@ class ApplySet:
         parent: Parent,
         *,
         kinds: Kinds,
+        policy: Policy,
         live: Live | None = None,
         field_manager: str = "hortus",
-        policy: Policy | None = None,
         clock: Clock | None = None,
     ) -> None:
         """`live` is where the set looks before it acts; without one every object is asked of the server."""
@@ -63,7 +84,7 @@ class ApplySet:
         self._live: Live = live if live is not None else ServerLive(client)
         self._field_manager = field_manager
         self._applier = Applier(client, field_manager=field_manager)
-        self._policy = policy or Policy()
+        self._policy = policy
         self._clock: Clock = clock or SystemClock()
 
     @classmethod
@@ -72,9 +93,9 @@ class ApplySet:
         client: Client,
         parent: Parent,
         *,
+        policy: Policy,
         live: Live | None = None,
         field_manager: str = "hortus",
-        policy: Policy | None = None,
         clock: Clock | None = None,
     ) -> ApplySet:
         """A set in the cluster of `client`, whose kinds are found by discovery."""
@@ -105,12 +126,20 @@ class ApplySet:
         stored = await self._stored()
         wanted, refused = await self._wanted(objects)
         report = ApplyReport(_refusal(obj, error) for obj, error in refused)
-        found = await self._found(wanted)
-        accepted = self._accepted(found, stored, report)
+        accepted = self._accepted(await self._found(wanted), stored, report)
+        failed = {outcome.member for outcome in report.failures}
+        denied = [one for one in wanted if one.member in failed and (one.foundation or one.member.kind in ROLES)]
+        if self._policy.try_first and not dry_run:
+            trial = ApplyReport(report.outcomes)
+            await self._apply_all(accepted, denied, trial, dry_run=True)
+            if trial.failures:
+                trial.tried_only = True
+                return trial
+        before = {item.wanted.member: item.entry for item in accepted}
         if not dry_run:
-            await self._parent.store(stored | {one.member: self._entry(one, live) for one, live in accepted})
+            await self._parent.store(stored | before)
 
-        entries = await self._apply_all(accepted, report, dry_run=dry_run)
+        entries = await self._apply_all(accepted, denied, report, dry_run=dry_run)
         members = {one.member for one in wanted}
         kept = {member: entry for member, entry in stored.items() if member not in members}
         if not (whole or not kept or (objects and 2 * len(objects) >= len(stored))):
@@ -193,37 +222,56 @@ class ApplySet:
 
     def _accepted(
         self, found: list[tuple[Wanted, Object | KubeError | None]], stored: Inventory, report: ApplyReport
-    ) -> list[tuple[Wanted, Object | None]]:
-        """The entries that may be applied; the others are reported."""
-        accepted: list[tuple[Wanted, Object | None]] = []
+    ) -> list[_Accepted]:
+        """The objects that may be applied, each with what to remember of it; the others are reported."""
+        there = {one.member: live for one, live in found if live is not None and not isinstance(live, KubeError)}
+        accepted: list[_Accepted] = []
         for one, live in found:
             if isinstance(live, KubeError):
                 report.outcomes.append(_failure(one.member, live))
-            elif live is not None and (problem := self._foreign(one, live, stored)):
-                report.outcomes.append(
-                    ObjectOutcome(
-                        member=one.member,
-                        action=ObjectAction.FAILED,
-                        readiness=readiness(live),
-                        message=f"{one.member}: {problem}",
-                    )
-                )
+            elif live is None:
+                accepted.append(_Accepted(one, None, entry_of(one.resource, "")))
             else:
-                accepted.append((one, live))
+                answer = self._judge(one, live, stored.get(one.member), there)
+                if isinstance(answer, _Accepted):
+                    accepted.append(answer)
+                else:
+                    report.outcomes.append(answer)
         return accepted
 
-    def _foreign(self, one: Wanted, live: Object, stored: Inventory) -> str:
-        found = self._policy.marking.owner(live)
-        if found and found != self._parent.identity:
-            return f"it is part of the set {found}: remove it from there first"
-        if not found and not self._policy.adopt and one.member not in stored:
-            return "it exists and is part of no set: delete it, or allow adopt"
-        return ""
+    def _judge(
+        self, one: Wanted, live: Object, entry: InventoryEntry | None, there: FoundObjects
+    ) -> _Accepted | ObjectOutcome:
+        """The object with its entry, when it is ours or becomes so; else the outcome for one that stays another's."""
+        uid = live["metadata"].get("uid", "")
+        if is_bootstrapping(live):
+            return _foreign(one.member, live, "it is a default of Kubernetes itself: choose another name")
+        owner = self._policy.marking.owner(live)
+        if owner == self._parent.identity or (not owner and self._remembers(entry, uid)):
+            undo = entry.undo if entry is not None and entry.uid == uid else ""
+            return _Accepted(one, live, entry_of(one.resource, uid, undo=undo))
+        match self._policy.adopt.claim(one.member, live, owner, there):
+            case AdoptionClaim.OURS:
+                return _Accepted(one, live, entry_of(one.resource, ""), taken_over=True)
+            case AdoptionClaim.GRANTED:
+                undo = undo_of(live, one.config)
+                if len(undo) > LARGEST_UNDO:
+                    problem = f"what it holds could not be put back: {len(undo)} bytes of at most {LARGEST_UNDO}"
+                    return _foreign(one.member, live, problem)
+                return _Accepted(one, live, entry_of(one.resource, uid, undo=undo), taken_over=True)
+            case AdoptionClaim.USED:
+                return ObjectOutcome(member=one.member, action=ObjectAction.UNCHANGED, readiness=readiness(live))
+        if owner:
+            problem = f"it is part of {self._policy.marking.title(owner)}: remove it from there first"
+        else:
+            problem = f"it exists and {holder_of(live)}: {self._policy.adopt.remedy}"
+        return _foreign(one.member, live, problem)
 
-    def _entry(self, one: Wanted, live: Object | None) -> InventoryEntry:
-        """The entry to store before applying: the uid of an object that is in the set already, none for a new one."""
-        ours = live is not None and self._policy.marking.owner(live) == self._parent.identity
-        return entry_of(one.resource, live["metadata"].get("uid", "") if live is not None and ours else "")
+    def _remembers(self, entry: InventoryEntry | None, uid: str) -> bool:
+        """True for an object of the inventory, which has lost its mark."""
+        if entry is None:
+            return False
+        return entry.uid == uid if entry.uid else self._policy.by_name
 
     def _drift(self, one: Wanted, live: Object | None) -> tuple[FieldDrift, ...]:
         if live is None:
@@ -233,22 +281,24 @@ class ApplySet:
     # Applying.
 
     async def _apply_all(
-        self, accepted: list[tuple[Wanted, Object | None]], report: ApplyReport, *, dry_run: bool
+        self, accepted: list[_Accepted], denied: list[Wanted], report: ApplyReport, *, dry_run: bool
     ) -> dict[Member, InventoryEntry]:
-        """Apply in order; returns what to remember of each."""
-        entries = {one.member: self._entry(one, live) for one, live in accepted}
-        missing: list[Wanted] = []
-        for _, group in groupby(accepted, key=lambda item: rank(item[0].resource)):
+        """Apply in order, but nothing that needs one of `denied`; returns what to remember of each."""
+        entries = {item.wanted.member: item.entry for item in accepted}
+        missing = list(denied)
+        for _, group in groupby(accepted, key=lambda item: rank(item.wanted.resource)):
             ready, waiting = _divided(list(group), missing)
             report.outcomes += [self._postponed(*item, dry_run=dry_run) for item in waiting]
             results = await each(ready, partial(self._apply_one, dry_run=dry_run), limit=self._policy.parallel)
-            for (one, _), (outcome, live) in zip(ready, results, strict=True):
+            done = [(item.wanted, outcome, live) for item, (outcome, live) in zip(ready, results, strict=True)]
+            for one, outcome, live in done:
                 if live is not None:
-                    entries[one.member] = entry_of(one.resource, live["metadata"].get("uid", ""))
+                    uid, before = live["metadata"].get("uid", ""), entries[one.member]
+                    entries[one.member] = entry_of(one.resource, uid, undo=before.undo if before.uid == uid else "")
                 report.outcomes.append(outcome)
-            foundations = [
-                (one, outcome, live) for (one, _), (outcome, live) in zip(ready, results, strict=True) if one.foundation
-            ]
+            failed = [one for one, outcome, _ in done if outcome.action is ObjectAction.FAILED]
+            missing += [one for one in failed if one.member.kind in ROLES]
+            foundations = [found for found in done if found[0].foundation]
             if dry_run:
                 missing += [one for one, outcome, _ in foundations if not _usable(outcome)]
             else:
@@ -265,19 +315,18 @@ class ApplySet:
         message = f"{one.member}: waits for {foundation.member}"
         return ObjectOutcome(member=one.member, action=ObjectAction.WAITING, readiness=readiness(live), message=message)
 
-    def _planned(self, one: Wanted, live: Object | None, message: str) -> ObjectOutcome:
+    def _planned(self, one: Wanted, live: Object | None, message: str, *, takes_over: bool = False) -> ObjectOutcome:
         return ObjectOutcome(
             member=one.member,
             action=ObjectAction.PENDING,
             readiness=readiness(live),
             drift=self._drift(one, live),
             message=message,
+            takes_over=takes_over,
         )
 
-    async def _apply_one(
-        self, item: tuple[Wanted, Object | None], *, dry_run: bool
-    ) -> tuple[ObjectOutcome, Object | None]:
-        one, live = item
+    async def _apply_one(self, item: _Accepted, *, dry_run: bool) -> tuple[ObjectOutcome, Object | None]:
+        one, live = item.wanted, item.live
         if live is not None and live["metadata"].get("deletionTimestamp"):
             message = f"{one.member}: it is being deleted; it is made again when it is gone"
             return ObjectOutcome(
@@ -285,23 +334,35 @@ class ApplySet:
             ), None
         if live is not None and self._applier.matches(live, one.config):
             return ObjectOutcome(member=one.member, action=ObjectAction.UNCHANGED, readiness=readiness(live)), live
+        planned = self._planned(one, live, f"{one.member}: would be {_verb(item)}", takes_over=item.taken_over)
         try:
             written = await self._client.apply(
                 one.resource,
-                one.config,
+                one.config if live is None else _with_uid(one.config, live),
                 field_manager=self._field_manager,
-                force=self._policy.conflicts is Conflicts.FORCE,
+                # Nothing is taken by force from an object that somebody makes after we looked.
+                force=live is not None and self._policy.conflicts is Conflicts.FORCE,
                 dry_run=dry_run,
             )
         except KubeError as error:
+            if dry_run and one.member.kind in BINDINGS and isinstance(error, NotFound):
+                return planned, live  # the server looks for the role, which comes first
             return _failure(one.member, error, self._drift(one, live)), None
         if dry_run:
-            return self._planned(one, live, f"{one.member}: would be {'changed' if live else 'created'}"), live
+            return planned, live
+        if live is None and not self._is_created(written):
+            await self._client.apply(one.resource, _bare(written), field_manager=self._field_manager, force=False)
+            return _foreign(one.member, written, "somebody has made it just now"), None
         self._live.learn(one.resource, written)
         found = ObjectOutcome(
             member=one.member, action=ObjectAction.APPLIED, readiness=readiness(written), drift=self._drift(one, live)
         )
         return found, written
+
+    def _is_created(self, written: Object) -> bool:
+        """True when nobody else has fields in the answer to a first apply."""
+        entries = written["metadata"].get("managedFields") or ()
+        return all(one.get("manager") == self._field_manager or one.get("subresource") for one in entries)
 
     async def _not_ready(self, foundations: list[tuple[Wanted, ObjectOutcome, Object | None]]) -> list[Wanted]:
         """Wait for namespaces and definitions; returns those that are not ready in time."""
@@ -349,18 +410,43 @@ def _usable(foundation: ObjectOutcome) -> bool:
 
 
 def _divided(
-    items: list[tuple[Wanted, Object | None]], missing: list[Wanted]
-) -> tuple[list[tuple[Wanted, Object | None]], list[tuple[Wanted, Object | None, Wanted]]]:
-    """The entries that can be applied now; the others, each with the namespace or definition that is not ready."""
-    ready: list[tuple[Wanted, Object | None]] = []
+    items: list[_Accepted], missing: list[Wanted]
+) -> tuple[list[_Accepted], list[tuple[Wanted, Object | None, Wanted]]]:
+    """The objects that can be applied now; the others, each with the foundation or role that is not there for it."""
+    ready: list[_Accepted] = []
     waiting: list[tuple[Wanted, Object | None, Wanted]] = []
-    for one, live in items:
-        needed = next((foundation for foundation in missing if one.needs(foundation)), None)
+    for item in items:
+        needed = next((one for one in missing if item.wanted.needs(one)), None)
         if needed is None:
-            ready.append((one, live))
+            ready.append(item)
         else:
-            waiting.append((one, live, needed))
+            waiting.append((item.wanted, item.live, needed))
     return ready, waiting
+
+
+def _verb(item: _Accepted) -> str:
+    if item.live is None:
+        return "created"
+    return "taken over" if item.taken_over else "changed"
+
+
+def _with_uid(config: Object, live: Object) -> Object:
+    """The configuration for the object that was judged, and for no other of its name."""
+    return {**config, "metadata": {**config["metadata"], "uid": live["metadata"]["uid"]}}
+
+
+def _bare(written: Object) -> Object:
+    """The configuration without a field, which gives up all that an unforced apply has added."""
+    metadata = {field: written["metadata"].get(field) for field in ("name", "namespace", "uid")}
+    identity = {field: written[field] for field in ("apiVersion", "kind")}
+    return {**identity, "metadata": {field: value for field, value in metadata.items() if value}}
+
+
+def _foreign(member: Member, live: Object, problem: str) -> ObjectOutcome:
+    error = ForeignObject(str(member), problem)
+    return ObjectOutcome(
+        member=member, action=ObjectAction.FAILED, readiness=readiness(live), message=str(error), error=error
+    )
 
 
 def _refusal(obj: Object, error: Exception) -> ObjectOutcome:

@@ -34,6 +34,9 @@ class SetClient(Protocol):
         dry_run: bool = False,
     ) -> Object: ...
 
+    async def patch(self, resource: Resource, name: str, patch: Object, namespace: str = "") -> Object:
+        """Merge `patch` into an object."""
+
     def listed(self, resource: Resource, namespace: str) -> AsyncIterator[Object]:
         """The metadata of all objects, page by page."""
 
@@ -53,6 +56,7 @@ class ClusterClient:
     def __init__(self, client: Client) -> None:
         self.client = client
         self.get, self.apply, self.delete = client.get, client.apply, client.delete
+        self.patch = client.patch
 
     async def listed(self, resource: Resource, namespace: str) -> AsyncIterator[Object]:
         async for page in self.client.pages(resource, namespace, limit=_PAGE, metadata_only=True):

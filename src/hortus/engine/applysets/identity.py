@@ -49,6 +49,9 @@ class Marking(Protocol):
     def owner(self, obj: Object) -> str:
         """The identity of the set that an object says it belongs to, or ""."""
 
+    def title(self, owner: str) -> str:
+        """The set of that identity, as messages say it."""
+
     def marked(self, obj: Object, identity: str, namespace: str) -> Object:
         """A copy of a wanted object with the mark and, where it names none, a namespace."""
 
@@ -60,6 +63,9 @@ class PartOfLabel:
 
     def owner(self, obj: Object) -> str:
         return part_of(obj)
+
+    def title(self, owner: str) -> str:
+        return f"the set {owner}"
 
     def marked(self, obj: Object, identity: str, namespace: str) -> Object:
         return marked(obj, identity, namespace)

@@ -34,6 +34,8 @@ class InventoryEntry(NamedTuple):
     version: str
     plural: str
     uid: str
+    undo: str = ""
+    """The merge patch that gives an object of others back what it had before it was taken over, as JSON."""
 
     def resource(self, member: Member) -> Resource:
         return Resource(member.group, self.version, self.plural, member.kind, bool(member.namespace))
@@ -47,13 +49,13 @@ def member_of(resource: Resource, obj: Object) -> Member:
     return Member(resource.group, resource.kind, metadata.get("namespace", ""), metadata["name"])
 
 
-def entry_of(resource: Resource, uid: str) -> InventoryEntry:
-    return InventoryEntry(resource.version, resource.plural, uid)
+def entry_of(resource: Resource, uid: str, *, undo: str = "") -> InventoryEntry:
+    return InventoryEntry(resource.version, resource.plural, uid, undo)
 
 
 def encode(inventory: Inventory) -> str:
     """One JSON line a member, in order, so that the same inventory is the same text."""
-    lines = (orjson.dumps([*member, *entry]).decode() for member, entry in sorted(inventory.items()))
+    lines = (orjson.dumps([*member, *_parts(entry)]).decode() for member, entry in sorted(inventory.items()))
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -65,10 +67,14 @@ def decode(text: str) -> dict[Member, InventoryEntry]:
             parts = orjson.loads(line)
         except orjson.JSONDecodeError:
             parts = None
-        if not isinstance(parts, list) or len(parts) != 7 or not all(isinstance(part, str) for part in parts):
+        if not isinstance(parts, list) or len(parts) not in (7, 8) or not all(isinstance(part, str) for part in parts):
             raise ValueError(f"line {number} is not a list of group, kind, namespace, name, version, plural and uid")
         found[Member(*parts[:4])] = InventoryEntry(*parts[4:])
     return found
+
+
+def _parts(entry: InventoryEntry) -> tuple[str, ...]:
+    return entry if entry.undo else entry[:-1]
 
 
 def group_kinds(members: Iterable[Member]) -> str:

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
+from hortus.engine.applysets.adoption import AdoptionPolicy
 from hortus.engine.applysets.identity import PART_OF_LABEL, Marking
 from hortus.engine.applysets.ordering import stage
 from hortus.kube import Propagation
@@ -23,11 +24,17 @@ class Conflicts(StrEnum):
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """Defaults are those of `kubectl apply --prune --applyset --force-conflicts`."""
+    """The caller decides about objects and fields of others; the other defaults are those of kubectl's apply sets."""
 
-    conflicts: Conflicts = Conflicts.FORCE
-    adopt: bool = True
-    """Take over objects that exist and belong to no set. Those of another set are never taken."""
+    conflicts: Conflicts
+    """Holds for objects of the set. One that is new is never forced on another that somebody makes meanwhile."""
+    adopt: AdoptionPolicy
+    """Decides about objects that exist and that the set has not marked."""
+    by_name: bool = False
+    """An object that the inventory names without a uid is ours, with or without a mark: for inventories that a contract
+    keeps so, where nobody but the controller writes."""
+    try_first: bool = False
+    """Send every write as a dry run before the first is made: where one is refused, nothing is written."""
     prune: bool = True
     """Delete what left the set."""
     prune_content: bool = False

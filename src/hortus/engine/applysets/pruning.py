@@ -13,6 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
+import orjson
+
+from hortus.engine.applysets.adoption import is_bootstrapping
 from hortus.engine.applysets.clients import SetClient
 from hortus.engine.applysets.content import Contents
 from hortus.engine.applysets.inventory import Inventory, InventoryEntry, Member
@@ -95,6 +98,8 @@ class Pruning:
             return _outcome(member, ObjectAction.KEPT, foreign)
         if live["metadata"].get("deletionTimestamp"):
             return _outcome(member, ObjectAction.PRUNING, "it is being deleted, and its finalizers hold it", live)
+        if entry.undo:
+            return await self._restored(member, entry, resource, live)
         if not self._policy.prune_content and (content := await self._contents.of(member, live)) is not None:
             why = f"it holds {content.text}: remove that first, or allow prune_content"
             return _outcome(member, ObjectAction.HELD, why, live, blocks=content.finalized)
@@ -118,6 +123,15 @@ class Pruning:
             return _outcome(member, ObjectAction.PRUNED, "deleted")
         return _outcome(member, ObjectAction.PRUNING, "deleted, and its finalizers hold it", answer)
 
+    async def _restored(self, member: Member, entry: InventoryEntry, resource: Resource, live: Object) -> ObjectOutcome:
+        """Give an object that was there before the set what it had."""
+        if self._dry_run:
+            return _outcome(member, ObjectAction.PENDING, "would get back what it had before", live, blocks=False)
+        former = orjson.loads(entry.undo)
+        former.setdefault("metadata", {})["resourceVersion"] = live["metadata"]["resourceVersion"]
+        await self._client.patch(resource, member.name, former, member.namespace)
+        return _outcome(member, ObjectAction.RESTORED, "it stays, with what it had before", live)
+
     async def _find(self, member: Member, entry: InventoryEntry) -> tuple[Resource, Object | None]:
         """The object as the server has it now, where its kind is served now; None when it is known to be gone."""
         resource = entry.resource(member)
@@ -136,6 +150,8 @@ class Pruning:
         return served, await self._client.get(served, member.name, member.namespace)
 
     def _foreign(self, live: Object, entry: InventoryEntry) -> str | None:
+        if is_bootstrapping(live):
+            return "Kubernetes itself keeps it"
         marking = self._policy.marking
         found = marking.owner(live)
         if found != self._identity and (found or marking.required):

@@ -30,6 +30,8 @@ class ObjectAction(StrEnum):
     """It left the set and stays for now: it holds something, or the set was given suspiciously little."""
     KEPT = "kept"
     """It left the set and stays: it is not ours any more."""
+    RESTORED = "restored"
+    """It left the set and stays, with what it had before the set took it over."""
 
 
 class ObjectOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +44,8 @@ class ObjectOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The fields that differed before it was applied."""
     message: str = ""
     error: Exception | None = None
+    takes_over: bool = False
+    """True in a plan for an object of somebody else that would become one of the set."""
     blocks: bool = True
     """True when what is deleted after it has to wait until it is gone."""
 
@@ -54,6 +58,8 @@ class ApplyReport:
 
     def __init__(self, outcomes: Iterable[ObjectOutcome] = ()) -> None:
         self.outcomes = list(outcomes)
+        self.tried_only = False
+        """True when a dry run was refused, and nothing was written."""
 
     def of(self, *actions: ObjectAction) -> list[ObjectOutcome]:
         """The outcomes with one of these actions."""
@@ -77,7 +83,7 @@ class ApplyReport:
 
     @property
     def writes(self) -> int:
-        return len(self.of(ObjectAction.APPLIED, ObjectAction.PRUNED, ObjectAction.PRUNING))
+        return len(self.of(ObjectAction.APPLIED, ObjectAction.PRUNED, ObjectAction.PRUNING, ObjectAction.RESTORED))
 
     @property
     def retry_after(self) -> float | None:

@@ -11,6 +11,9 @@ from hortus.engine.applysets.ordering import is_foundation, rank
 from hortus.engine.applysets.resources import Kinds, UnknownKind, gvk_of
 from hortus.kube.objects import GroupVersionKind, Object, Resource
 
+ROLES = frozenset(("Role", "ClusterRole"))
+BINDINGS = frozenset(("RoleBinding", "ClusterRoleBinding"))
+
 
 class Wanted(NamedTuple):
     member: Member
@@ -23,7 +26,12 @@ class Wanted(NamedTuple):
         return is_foundation(self.resource)
 
     def needs(self, foundation: Wanted) -> bool:
-        """True when `foundation` is its namespace or its definition."""
+        """True when `foundation` is its namespace, its definition, or the role that it binds."""
+        if foundation.member.kind in ROLES:
+            reference = self.config.get("roleRef") or {}
+            named = (reference.get("apiGroup"), reference.get("kind"), reference.get("name"))
+            within = foundation.member.namespace in ("", self.member.namespace)
+            return within and named == (foundation.member.group, foundation.member.kind, foundation.member.name)
         if foundation.member.kind == "Namespace":
             return self.member.namespace == foundation.member.name
         spec = foundation.config.get("spec") or {}

@@ -39,8 +39,11 @@ from hortus.engine.applysets import (
     ApplySet,
     ClusterClient,
     ConfigMapParent,
+    Conflicts,
     DiscoveredKinds,
+    LabelledAdoption,
     ObjectAction,
+    Policy,
     ServerLive,
 )
 from hortus.kube import Client, Clock
@@ -56,6 +59,13 @@ class _Written(msgspec.Struct):
 
     data: dict[str, str] | None = None
     type: str = "Opaque"
+
+
+_POLICY: Final = Policy(
+    conflicts=Conflicts.FORCE,
+    # As the Go extension installed it, or `flux install`: a Shoot has one Flux.
+    adopt=LabelledAdoption({"app.kubernetes.io/part-of": "flux"}),
+)
 
 
 class _Live(ServerLive):
@@ -95,6 +105,7 @@ class ShootWriter:
             kinds=DiscoveredKinds(self._client),
             live=self._live,
             field_manager=FIELD_MANAGER,
+            policy=_POLICY,
             clock=self._clock,
         )
         report = await made.apply(objects, whole=True)

@@ -21,7 +21,7 @@ from hortus.domains.garden.gardenlets.values import chart_values, checksum_of
 from hortus.domains.garden.kinds.gardenlet import GARDEN_NAMESPACE, Gardenlet, GardenletOperation
 from hortus.domains.garden.kinds.seed import RegisteredSeed
 from hortus.engine import Actor, StepError
-from hortus.engine.applysets import ApplyReport, ApplySet, ConfigMapParent
+from hortus.engine.applysets import ApplyReport, ApplySet, ConfigMapParent, Conflicts, LabelledAdoption, Policy
 from hortus.kube import Client, yaml
 from hortus.kube.clock import Clock
 from hortus.kube.errors import NotFound
@@ -45,6 +45,13 @@ class GardenletPlan(NamedTuple):
 
 class _Version(msgspec.Struct, rename="camel"):
     git_version: str = "v1.34.0"
+
+
+_POLICY: Final = Policy(
+    conflicts=Conflicts.FORCE,
+    # As gardener-operator deployed it, or helm: a seed has one gardenlet.
+    adopt=LabelledAdoption({"app": "gardener", "role": "gardenlet"}),
+)
 
 
 class GardenletDeployer:
@@ -151,7 +158,7 @@ class GardenletDeployer:
 def seed_set(target: Client, clock: Clock) -> ApplySet:
     """The objects of the gardenlet in a seed."""
     parent = ConfigMapParent(target, SET, GARDEN_NAMESPACE)
-    return ApplySet.of(target, parent, field_manager=FIELD_MANAGER, clock=clock)
+    return ApplySet.of(target, parent, field_manager=FIELD_MANAGER, policy=_POLICY, clock=clock)
 
 
 def _raise_failures(report: ApplyReport) -> None:

@@ -10,9 +10,10 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from hortus.domains.modules.manifests.rendering import ObjectId
-from hortus.domains.modules.names import Annotation
+from hortus.domains.modules.names import MANAGED_BY_KYMA, Annotation, FieldOwner, Label
 from hortus.domains.modules.types import SyncedObject
-from hortus.engine.applysets import Inventory, InventoryEntry, Member, Policy
+from hortus.engine.applysets import AdoptionClaim, Conflicts, FoundObjects, Inventory, InventoryEntry, Member, Policy
+from hortus.engine.applysets.adoption import is_namespace
 from hortus.engine.indexes import by_annotation
 from hortus.kube.objects import Object, Resource
 
@@ -48,6 +49,9 @@ class OwnedBy:
         found = next(iter(_owner(obj)), "")
         return found if found and self._exists(found) else ""
 
+    def title(self, owner: str) -> str:
+        return f"the module of Manifest {owner}"
+
     def marked(self, obj: Object, identity: str, namespace: str) -> Object:
         return obj
 
@@ -57,9 +61,33 @@ def wave(resource: Resource) -> int:
     return 1 if resource.kind in _LAST_WAVE else 0
 
 
+class ModuleAdoption:
+    """Takes over objects of modules whose Manifest is gone, and those that its Go system applied without a mark."""
+
+    remedy = f"delete it, or give it the label {Label.MANAGED_BY}={MANAGED_BY_KYMA}, so that modules may have it"
+
+    def claim(self, member: Member, live: Object, owner: str, found: FoundObjects) -> AdoptionClaim:
+        if owner:
+            return AdoptionClaim.NONE
+        metadata = live["metadata"]
+        labelled = (metadata.get("labels") or {}).get(Label.MANAGED_BY) == MANAGED_BY_KYMA
+        managers = {one.get("manager") for one in metadata.get("managedFields") or ()}
+        if labelled or FieldOwner.MODULE_RESOURCES in managers:
+            return AdoptionClaim.OURS
+        return AdoptionClaim.USED if is_namespace(member) else AdoptionClaim.NONE
+
+
 def policy(exists: Callable[[str], bool]) -> Policy:
     """The policy of a module's objects."""
-    return Policy(marking=OwnedBy(exists), stage=wave, prune_content=True, wait=_FOUNDATION_WAIT)
+    return Policy(
+        conflicts=Conflicts.FORCE,
+        adopt=ModuleAdoption(),
+        by_name=True,
+        marking=OwnedBy(exists),
+        stage=wave,
+        prune_content=True,
+        wait=_FOUNDATION_WAIT,
+    )
 
 
 class SyncedInventory:

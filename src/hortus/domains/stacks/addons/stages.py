@@ -33,10 +33,10 @@ from hortus.domains.stacks.conditions import Severity
 from hortus.domains.stacks.context import ConditionError
 from hortus.domains.stacks.flux.handover import FluxHandover, handed
 from hortus.domains.stacks.flux.registry import ONE_CHART
-from hortus.domains.stacks.inventory import InstanceLabel
+from hortus.domains.stacks.inventory import policy_of_stacks
 from hortus.domains.stacks.names import FIELD_MANAGER, OWNED
 from hortus.engine import Actor
-from hortus.engine.applysets import ApplyReport, ApplySet, ClusterClient, Inventory, Parent, Policy
+from hortus.engine.applysets import ApplyReport, ApplySet, ClusterClient, Inventory, Parent
 from hortus.engine.outcomes import NEVER
 from hortus.kube import Clock, durations
 from hortus.kube.objects import Object, format_time, parse_time
@@ -46,8 +46,6 @@ ADDON_NAMESPACE: Final = "kube-system"
 """The namespace of objects that name none."""
 WAITING: Final = "fleet.hortus.dev/addon-waiting"
 """Annotation of a ClusterAddon: the stage and phase that waits for a condition with a timeout, and since when."""
-_FOUNDATION_WAIT: Final = 2.0
-"""Seconds to wait for namespaces and definitions; what needs them is applied by the next reconcile."""
 
 
 class StageRunner:
@@ -295,7 +293,8 @@ class StageRunner:
             parent,
             kinds=context.kinds,
             field_manager=FIELD_MANAGER,
-            policy=_policy(),
+            # The rest of the old release is deleted in a step of its own, once all of the release is there.
+            policy=policy_of_stacks(prune=False),
             clock=self._clock,
         )
 
@@ -319,11 +318,6 @@ class RemovalParent:
 
     async def remove(self) -> None:
         self.left = {}
-
-
-def _policy() -> Policy:
-    # The rest of the old release is deleted in a step of its own, once all of the release is there.
-    return Policy(marking=InstanceLabel(), prune=False, prune_content=True, wait=_FOUNDATION_WAIT)
 
 
 def _not_applied(report: ApplyReport) -> ConditionError:

@@ -8,16 +8,16 @@ from typing import Final
 
 import msgspec
 
-from hortus.domains.stacks.inventory import InstanceLabel, ResourceInventory
+from hortus.domains.stacks.inventory import ResourceInventory, policy_of_stacks
 from hortus.domains.stacks.names import FIELD_MANAGER, ReleaseName
 from hortus.domains.stacks.releases import StackRelease
-from hortus.engine.applysets import ApplyReport, ApplySet, ClusterClient, Kinds, Live, ObjectAction, Policy
+from hortus.engine.applysets import ApplyReport, ApplySet, ClusterClient, Kinds, Live, ObjectAction
 from hortus.kube import Client, Clock
 from hortus.kube.objects import Object, shaped
 from hortus.render.helm import ChartError, ChartRenderer, ChartSource, Release, RenderRequest
 
 CLUSTER_CLASS: Final = "ClusterClass"
-_POLICY: Final = Policy(marking=InstanceLabel(), prune_content=True, wait=2.0)
+_POLICY: Final = policy_of_stacks(prune=True)
 
 
 class ClassInvalid(ValueError):
