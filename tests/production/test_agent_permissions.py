@@ -21,6 +21,7 @@ from hortus.cli.install.applying import Installation
 from hortus.cli.program import program
 from hortus.domains.agents import rbac
 from hortus.domains.agents.builders.etcd import BUNDLE, CLIENT, SOURCE_NAMESPACE
+from hortus.domains.agents.fleet.distribution import DISTRIBUTABLE
 from hortus.domains.agents.operating.objects import (
     CLUSTER_ROLES,
     CONFIG_MAPS,
@@ -45,6 +46,7 @@ from hortus.testing.apiserver import TestServer
 from hortus.testing.waiting import wait_for
 
 FLEET, CLUSTER, SENSOR = "fleet", "member", f"{HOME}-k8sensor"
+ETCD = "agents-etcd-namespaces"
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 ACCOUNT = "system:serviceaccount:hortus-system:hortus"
 
@@ -137,8 +139,10 @@ def configuration() -> Object:
 async def a_fleets_life(here: AgentsWorld, server: TestServer) -> None:
     """An agent goes to a cluster, fails there, gets another key and is taken away."""
     await connect(here.client, server)
-    data = {"key": base64.b64encode(b"one").decode()}
-    await here.client.create(SECRETS, {"metadata": {"name": "keys", "namespace": FLEET}, "data": data})
+    data, labels = {"key": base64.b64encode(b"one").decode()}, {DISTRIBUTABLE: "true"}
+    await here.client.create(
+        SECRETS, {"metadata": {"name": "keys", "namespace": FLEET, "labels": labels}, "data": data}
+    )
     await here.client.create(AGENT_CONFIGURATIONS, configuration())
     name = f"{HOME}.{CLUSTER}"
 
@@ -184,9 +188,9 @@ async def test_agents_use_all_that_they_may_and_are_denied_nothing(
     server: TestServer, record: Record, tmp_path: Path
 ) -> None:
     async with Client.from_kubeconfig(server.kubeconfig) as management:
-        for name in (HOME, FLEET, "hortus-system"):
+        for name in (HOME, FLEET, SOURCE_NAMESPACE, "hortus-system"):
             await management.create(NAMESPACES, {"metadata": {"name": name}})
-        values = {"watchNamespace": HOME, "config": {"agents": True, "inventory": True}}
+        values = {"watchNamespace": HOME, "config": {"agents": True, "inventory": True, ETCD: HOME}}
         await Installation(management, objects("hortus-system", values), str, namespace="hortus-system").apply()
         here = AgentsWorld(management)
         await left_by_the_operator_of_2_0(here)
@@ -201,6 +205,7 @@ async def test_agents_use_all_that_they_may_and_are_denied_nothing(
             "--audit-log-mandatory=false",
             "--allow-local-clusters",
             "--agents",
+            f"--{ETCD}={HOME}",
             "--inventory",
         ]
         async with program(FlagSet(FLAGS).parse(flags)) as manager, manager.running():
@@ -209,7 +214,7 @@ async def test_agents_use_all_that_they_may_and_are_denied_nothing(
             await a_fleets_life(here, server)
     done = record.of(ACCOUNT, server)
     assert sorted(used for used, codes in done.items() if 403 in codes) == []
-    granted_to_us = granted((*rbac.CONTROL, *rbac.WIDE, *rbac.FLEET))
+    granted_to_us = granted((*rbac.CONTROL, *rbac.WIDE, *rbac.ETCD, *rbac.FLEET))
     assert granted_to_us - done.keys() - set().union(*map(handed_on, roles)) - BY_CHANCE == set()
     assert {url for one in rbac.WIDE for url in one.urls} == set().union(*map(urls, roles))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hortus.domains import Domain, LocalSetup, RbacRules, RivalLease, ValidatingWebhook
+from hortus.domains import Domain, LocalSetup, NamespaceRules, RbacRules, RivalLease, ValidatingWebhook
 
 if TYPE_CHECKING:
     from hortus.domains import ProcessContext
@@ -34,6 +34,11 @@ class _Agents(Domain):
         from hortus.domains.agents.types import AGENT_PLACEMENTS
 
         return (AGENT_PLACEMENTS,)
+
+    def powerful(self) -> Sequence[Resource]:
+        from hortus.domains.agents.types import AGENT_CONFIGURATIONS, INSTANA_AGENTS
+
+        return (INSTANA_AGENTS, AGENT_CONFIGURATIONS)
 
     def rivals(self) -> Sequence[RivalLease]:
         from hortus.domains.agents.names import OPERATOR_LEASE
@@ -66,7 +71,10 @@ class _Agents(Domain):
     def rules(self) -> RbacRules:
         from hortus.domains.agents import rbac
 
-        return RbacRules(management=rbac.CONTROL, wide=rbac.WIDE, fleet=rbac.FLEET, flag="agents")
+        etcd = NamespaceRules(
+            rbac.ETCD, namespace_flag="", flag="agents-etcd-namespaces", namespace=rbac.ETCD_NAMESPACE
+        )
+        return RbacRules(management=rbac.CONTROL, wide=rbac.WIDE, fleet=rbac.FLEET, elsewhere=(etcd,), flag="agents")
 
     def served_by(self) -> str:
         return "agents"

@@ -18,6 +18,7 @@ from hortus.domains.agents.types import (
 from hortus.domains.inventory.types import CLUSTER_PROFILES
 from hortus.engine.rbac import Permission
 
+ETCD_NAMESPACE: Final = "openshift-etcd"
 _READ: Final = ("get", "list", "watch")
 _KEEP: Final = (*_READ, "create", "patch", "delete")
 _PLURALS: Final = (INSTANA_AGENTS.plural, INSTANA_AGENTS_REMOTE.plural)
@@ -90,9 +91,13 @@ _WORKLOAD: Final = (
 WIDE: Final = (
     Permission("rbac.authorization.k8s.io", _ROLES, _KEEP, "keeps the roles of agents and sensors"),
     *_WORKLOAD,
-    Permission("", ("secrets",), _READ, "copies the client certificate of etcd on OpenShift", names=("etcd-client",)),
 )
 """In all namespaces, and for objects that have none."""
+
+ETCD: Final = (
+    Permission("", ("secrets",), _READ, "copies the client certificate of etcd on OpenShift", names=("etcd-client",)),
+)
+"""In OpenShift's namespace of etcd, where namespaces are named that may have the copy."""
 
 _CONFIGURATIONS: Final = AGENT_CONFIGURATIONS.plural
 _PLACEMENTS: Final = AGENT_PLACEMENTS.plural

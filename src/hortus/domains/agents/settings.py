@@ -27,6 +27,13 @@ FLAGS: Final = (
         60 * _MINUTE,
         "Time after which an agent is released whose cluster cannot be emptied.",
     ),
+    Flag(
+        "agents-etcd-namespaces",
+        "string",
+        "",
+        "Namespaces, by commas, whose agents on OpenShift get the client certificate of etcd, with its key: who reads "
+        "Secrets there can read and change all of the cluster.",
+    ),
     Flag("agent-placement-ctrl-workers-cnt", "int", 20, "Clusters of the fleet that get their agent at the same time."),
 )
 
@@ -46,11 +53,18 @@ class FleetSettings(msgspec.Struct, frozen=True, kw_only=True):
     workers: int = 2
     placement_workers: int = 20
     operator_version: str = _DEVELOPMENT
+    etcd_namespaces: frozenset[str] = frozenset()
+    """Namespaces of agents, in clusters with OpenShift, that get the client certificate of etcd."""
 
 
 def operator_version(given: Mapping[str, str] = os.environ) -> str:
     """The version in labels of objects: that of the environment, as with the Go operator."""
     return given.get("OPERATOR_VERSION") or _DEVELOPMENT
+
+
+def etcd_namespaces(values: Mapping[str, Any]) -> frozenset[str]:
+    """The namespaces that may have the client certificate of etcd."""
+    return frozenset(filter(None, (word.strip() for word in values["agents-etcd-namespaces"].split(","))))
 
 
 def fleet_settings(values: Mapping[str, Any]) -> FleetSettings:
@@ -66,4 +80,5 @@ def fleet_settings(values: Mapping[str, Any]) -> FleetSettings:
         detach_after=values["agents-detach-after"],
         placement_workers=values["agent-placement-ctrl-workers-cnt"],
         operator_version=operator_version(),
+        etcd_namespaces=etcd_namespaces(values),
     )

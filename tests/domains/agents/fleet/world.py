@@ -16,6 +16,7 @@ from tests.domains.definitions import define
 from tests.waiting import until
 
 from hortus.domains.agents.fleet.composition import add_fleet
+from hortus.domains.agents.fleet.distribution import DISTRIBUTABLE
 from hortus.domains.agents.settings import FleetSettings
 from hortus.domains.agents.types import AGENT_CONFIGURATIONS, AGENT_PLACEMENTS, AgentConfiguration, AgentPlacement
 from hortus.domains.inventory.types import CLUSTER_PROFILES, PLUGIN_EXTENSION, PROVIDER, ClusterProfile, ProfileLabel
@@ -149,7 +150,8 @@ class AgentWorld:
 
     async def keys(self, name: str = "agent-keys", *, key: str = "replace-key") -> None:
         data = {"key": base64.b64encode(key.encode()).decode()}
-        body = {"metadata": {"name": name, "namespace": FLEET}, "type": "Opaque", "data": data}
+        metadata = {"name": name, "namespace": FLEET, "labels": {DISTRIBUTABLE: "true"}}
+        body = {"metadata": metadata, "type": "Opaque", "data": data}
         await self.client.apply(SECRETS, body, field_manager="test")
 
     async def configure(self, name: str = "fleet", *, agent: Any = None, template: Any = None, **spec: Any) -> Object:

@@ -49,7 +49,7 @@ def agent(**spec: object) -> InstanaAgent:
 @asynccontextmanager
 async def cached(here: AgentsWorld) -> AsyncIterator[CachedFacts]:
     manager = Manager(here.client, grace=0.0)
-    objects, found = AgentObjects(manager, namespace=""), etcd_caches(manager)
+    objects, found = AgentObjects(manager, namespace=""), etcd_caches(manager, credentials=True)
     namespaces = manager.cache(NAMESPACES, labels=MONITORING_LABEL, transform=without_managed_fields)
     outlines = secret_outlines(manager, "")
     secrets = NamedSecrets(here.client, outlines, objects.caches[SECRETS])
@@ -63,7 +63,7 @@ async def same_facts(here: AgentsWorld, of: InstanaAgent) -> InstanaFacts:
     """The facts, which both sources agree on."""
 
     async def found(source: FactSource) -> InstanaFacts:
-        return await facts_of(source, of, operator_version="v1", keys=None)
+        return await facts_of(source, of, operator_version="v1", keys=None, etcd_namespaces={HOME})
 
     asked = await found(AskedFacts(here.client))
     async with cached(here) as source:
@@ -140,8 +140,8 @@ async def test_openshift_is_detected_as_each_row_of_the_cases_says(
     async with Client.from_kubeconfig(path) as client:
         source = AskedFacts(client)
         with pytest.raises(Forbidden, match="customresourcedefinitions"):
-            await facts_of(source, agent(), operator_version="v1", keys=None)
-        found = await facts_of(source, agent(openshift=False), operator_version="v1", keys=None)
+            await facts_of(source, agent(), operator_version="v1", keys=None, etcd_namespaces=())
+        found = await facts_of(source, agent(openshift=False), operator_version="v1", keys=None, etcd_namespaces=())
         assert not found.openshift  # what the spec says needs no definition
 
 

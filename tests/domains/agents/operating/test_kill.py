@@ -18,6 +18,7 @@ from tests.domains.attempts import Attempts, one_of
 
 from hortus.domains.agents.operating.composition import AGENT, REMOTE
 from hortus.domains.agents.operating.objects import BUDGETS, CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, SECRETS
+from hortus.domains.agents.ownership import MARK
 from hortus.domains.agents.types import INSTANA_AGENTS, INSTANA_AGENTS_REMOTE
 from hortus.kube.objects import Object
 from hortus.testing.apiserver import TestServer
@@ -38,6 +39,7 @@ _OF_ONE_ATTEMPT = frozenset(
         "lastUpdate",
         "clusterIP",
         "clusterIPs",
+        MARK,
     )
 )
 Work = Callable[[AgentsWorld], Awaitable[object]]

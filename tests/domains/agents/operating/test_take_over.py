@@ -8,7 +8,7 @@ import json
 
 from tests.domains.agents.operating.world import HOME, AgentsWorld
 
-from hortus.domains.agents.builders import InstanaFacts, build_agent
+from hortus.domains.agents.builders import InstanaFacts, build_agent, common_labels, owner_of
 from hortus.domains.agents.defaults import defaulted
 from hortus.domains.agents.operating import dependents
 from hortus.domains.agents.operating.objects import (
@@ -23,6 +23,7 @@ from hortus.domains.agents.operating.objects import (
     resource_of,
 )
 from hortus.domains.agents.operating.settings import OperatingSettings
+from hortus.domains.agents.ownership import MARK
 from hortus.domains.agents.types import INSTANA_AGENTS, InstanaAgent
 from hortus.engine.typed import read
 from hortus.kube.objects import Object, Resource
@@ -38,15 +39,9 @@ async def left_by_the_go_operator(here: AgentsWorld) -> None:
     body = {"metadata": {"finalizers": ["v3.agent.instana.io/finalizer"]}}
     agent = read(InstanaAgent, await here.change(INSTANA_AGENTS, HOME, body))
     objects = build_agent(defaulted(agent), InstanaFacts(operator_version=GO_VERSION))
-    old = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {
-            "name": "former",
-            "namespace": HOME,
-            "labels": {"app.kubernetes.io/managed-by": FIELD_MANAGER},
-        },
-    }
+    labels, owners = common_labels(agent, HOME, GO_VERSION), [owner_of(agent)]
+    metadata = {"name": "former", "namespace": HOME, "labels": labels, "ownerReferences": owners}
+    old = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
     for obj in (*objects, old):
         resource = resource_of(dependents.dependent_of(obj))
         assert resource is not None
@@ -54,8 +49,7 @@ async def left_by_the_go_operator(here: AgentsWorld) -> None:
     data = dependents.encode(
         {f"{GO_VERSION}_1": dependents.entries_of(objects), f"{GO_VERSION}_1-dirty": dependents.entries_of([old])}, {}
     )
-    labels = {"app.kubernetes.io/managed-by": FIELD_MANAGER}
-    metadata = {"name": f"{HOME}-dependents", "namespace": HOME, "labels": labels}
+    metadata = {"name": f"{HOME}-dependents", "namespace": HOME, "labels": labels, "ownerReferences": owners}
     await here.client.apply(CONFIG_MAPS, {"metadata": metadata, "data": data}, field_manager=FIELD_MANAGER)
 
 
@@ -79,17 +73,31 @@ async def test_taking_over_from_the_go_operator_changes_no_pod_template(here: Ag
     assert templates(after) == templates(before)
 
 
-async def test_taking_over_without_a_version_of_our_own_rewrites_no_object(here: AgentsWorld) -> None:
+async def test_taking_over_without_a_version_of_our_own_only_marks_what_has_no_owner(
+    here: AgentsWorld,
+) -> None:
     await left_by_the_go_operator(here)
     here.settings = OperatingSettings(operator_version=GO_VERSION)
     before = await here.owned()
     async with here.controllers():
-        await here.reconciled()
+        agent = await here.reconciled()
         await here.gone(CONFIG_MAPS, "former")
         await here.at_rest()
     after = await here.owned()
     changed = {name for name in before if before[name] != after.get(name)}
-    assert changed == {f"ConfigMap {HOME}/former", f"ConfigMap {HOME}/{HOME}-dependents"}
+    marked = {name for name in changed if "Role" in name}
+    assert changed - marked == {f"ConfigMap {HOME}/former", f"ConfigMap {HOME}/{HOME}-dependents"}
+    assert len(marked) == 6
+    for name in marked:
+        was, now = before[name], after[name]
+        mark = now["metadata"]["annotations"].pop(MARK)
+        assert mark == f"InstanaAgent {HOME}/{HOME} (uid {agent['metadata']['uid']})"
+        assert without_history(was) == without_history(now)
+
+
+def without_history(obj: Object) -> Object:
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in ("managedFields", "resourceVersion")}
+    return {**obj, "metadata": {**metadata, "annotations": metadata.get("annotations") or {}}}
 
 
 # The operator of 2.0.x.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+import msgspec
+import pytest
 from tests.domains.agents.operating.world import CRDS, HOME, NAMESPACES, AgentsWorld, base, condition
 
 from hortus.domains.agents.operating.objects import ACCOUNTS, CONFIG_MAPS, DEPLOYMENTS, SECRETS, SERVICES
@@ -85,19 +87,53 @@ async def test_etcd_is_found_by_watches_and_does_not_make_pods_flap(here: Agents
         )
 
 
-async def test_credentials_of_openshift_are_copied_and_only_copies_are_deleted(here: AgentsWorld) -> None:
+async def openshift(here: AgentsWorld) -> Object:
+    """Make the cluster one of OpenShift, with the credentials of etcd; returns those of its client."""
     names = {"plural": "clusteroperators", "kind": "ClusterOperator", "singular": "clusteroperator"}
     schema = {"openAPIV3Schema": {"type": "object"}}
     version = {"name": "v1", "served": True, "storage": True, "schema": schema}
     spec = {"group": "config.openshift.io", "names": names, "scope": "Cluster", "versions": [version]}
     await here.client.create(CRDS, {"metadata": {"name": "clusteroperators.config.openshift.io"}, "spec": spec})
     await here.namespace("openshift-etcd")
+    await here.create(CONFIG_MAPS, "etcd-ca-bundle", "openshift-etcd", data={"ca-bundle.crt": "authority"})
+    keys = {"tls.crt": base64.b64encode(b"crt").decode(), "tls.key": base64.b64encode(b"key").decode()}
+    await here.create(SECRETS, "etcd-client", "openshift-etcd", data=keys)
+    return keys
+
+
+@pytest.mark.parametrize("named", [frozenset(), frozenset({"another"})])
+async def test_no_agent_gets_the_credentials_of_etcd_outside_of_the_namespaces_that_are_named(
+    here: AgentsWorld, named: frozenset[str]
+) -> None:
+    here.settings = msgspec.structs.replace(here.settings, etcd_namespaces=named)
+    await openshift(here)
+    await here.agent(openshift=True)
+    async with here.controllers():
+        await here.reconciled()
+        await here.at_rest()
+    assert await here.get(SECRETS, "etcd-client") is None
+    assert await here.get(CONFIG_MAPS, "etcd-ca-bundle") is None
+    assert "ETCD_CERT_FILE" not in variables(await here.get(DEPLOYMENTS, SENSOR) or {})
+
+
+async def test_the_copies_go_when_their_namespace_is_named_no_more(here: AgentsWorld) -> None:
+    here.settings = msgspec.structs.replace(here.settings, etcd_namespaces=frozenset({HOME}))
+    await openshift(here)
+    await here.agent()
+    async with here.controllers():
+        await here.until(lambda obj: obj, "etcd-client", resource=SECRETS)
+        await here.reconciled()
+    here.settings = msgspec.structs.replace(here.settings, etcd_namespaces=frozenset())
+    async with here.controllers():
+        await here.gone(SECRETS, "etcd-client")
+
+
+async def test_credentials_of_openshift_are_copied_and_only_copies_are_deleted(here: AgentsWorld) -> None:
+    here.settings = msgspec.structs.replace(here.settings, etcd_namespaces=frozenset({HOME}))
     await here.agent()
     async with here.controllers():
         await here.reconciled()
-        await here.create(CONFIG_MAPS, "etcd-ca-bundle", "openshift-etcd", data={"ca-bundle.crt": "authority"})
-        keys = {"tls.crt": base64.b64encode(b"crt").decode(), "tls.key": base64.b64encode(b"key").decode()}
-        await here.create(SECRETS, "etcd-client", "openshift-etcd", data=keys)
+        keys = await openshift(here)
         copy = await here.until(lambda obj: obj, "etcd-client", resource=SECRETS)
         assert copy["data"] == keys
         await here.until(

@@ -55,6 +55,7 @@ class AgentsWorld:
         self.requests = Requests()
         self.clock: Clock = SystemClock()
         self.settings = OperatingSettings(operator_version=VERSION)
+        self.watched = ""
         self.manager: Manager | None = None
 
     @asynccontextmanager
@@ -63,7 +64,7 @@ class AgentsWorld:
         access = (client or self.client).access
         async with Client(access, observer=self.requests) as used:
             manager = Manager(used, clock=self.clock, grace=0.0)
-            add_agents(manager, client=used, namespace="", settings=self.settings)
+            add_agents(manager, client=used, namespace=self.watched, settings=self.settings)
             async with manager.running():
                 self.manager = manager
                 yield manager

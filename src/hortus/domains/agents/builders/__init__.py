@@ -14,6 +14,7 @@ mistaken, `docs/agents/objects.md` says what differs and when. Callers read the 
 - `options_of`: options beyond the Go operator's, which say what further facts are needed.
 - `missing_certificate`: the reason for which an issued certificate is not there; `issued_secret`: its Secret.
 - `own_certificate_names`: the names in a certificate that we issue; `authority_secret`: the Secret with its authority.
+- `cluster_names`, `reserved_name`: the names of ClusterRoles, and the reason for which they may not be used.
 - `common_labels`, `owner_of`: metadata for further objects of an agent.
 """
 
@@ -46,7 +47,7 @@ from hortus.domains.agents.builders.facts import (
     persists_id,
 )
 from hortus.domains.agents.builders.metadata import AGENT, common_labels, namespaced, owner_of
-from hortus.domains.agents.builders.names import authority_secret, issued_secret
+from hortus.domains.agents.builders.names import authority_secret, cluster_names, issued_secret, reserved_name
 from hortus.domains.agents.options import UnusableOptions, options_of
 from hortus.domains.agents.types import InstanaAgent, InstanaAgentRemote
 from hortus.kube.objects import Object
@@ -64,6 +65,7 @@ __all__ = [
     "authority_secret",
     "build_agent",
     "build_remote",
+    "cluster_names",
     "common_labels",
     "daemon_set_names",
     "etcd_copies",
@@ -75,6 +77,7 @@ __all__ = [
     "own_certificate_names",
     "owner_of",
     "persists_id",
+    "reserved_name",
     "service_of",
     "targets_of",
     "workload_name",

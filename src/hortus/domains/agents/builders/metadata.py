@@ -20,7 +20,7 @@ MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
 GENERATION_LABEL: Final = "agent.instana.io/generation"
 ZONE_LABEL: Final = "io.instana/zone"
 MODE_LABEL: Final = "instana/agent-mode"
-_INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
+INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
 _VERSION_LABEL: Final = "app.kubernetes.io/version"
 _PART_OF_LABEL: Final = "app.kubernetes.io/part-of"
 _PART_OF: Final = "instana"
@@ -30,7 +30,7 @@ def common_labels(agent: AnyAgent, component: str, operator_version: str) -> dic
     """Labels of every object."""
     return {
         NAME_LABEL: AGENT,
-        _INSTANCE_LABEL: agent.metadata.name,
+        INSTANCE_LABEL: agent.metadata.name,
         _VERSION_LABEL: operator_version,
         COMPONENT_LABEL: component,
         _PART_OF_LABEL: _PART_OF,
@@ -43,7 +43,7 @@ def selector_labels(agent: AnyAgent, component: str, zone: str = "") -> dict[str
     """Labels by which the pods of a component are found; a Remote's pods have its component as their name too."""
     labels = {
         NAME_LABEL: REMOTE if component == REMOTE else AGENT,
-        _INSTANCE_LABEL: agent.metadata.name,
+        INSTANCE_LABEL: agent.metadata.name,
         COMPONENT_LABEL: component,
     }
     return {**labels, ZONE_LABEL: zone} if zone else labels

@@ -11,6 +11,7 @@ from hortus.kube.objects import Object
 PULL_REGISTRY: Final = "containers.instana.io"
 """The registry that takes agent keys as passwords; the CRD names it at spec.agent.image.pullSecrets."""
 _PAIR: Final = ("tls.crt", "tls.key")
+_RESERVED: Final = "system:"
 REMOTE_ACCOUNT: Final = "instana-agent-remote"
 
 AnyAgent = InstanaAgent | InstanaAgentRemote
@@ -68,6 +69,22 @@ def account(agent: InstanaAgent) -> str:
     """The ServiceAccount of the agent's pods, which names the agent's ClusterRole too."""
     wanted = agent.spec.service_account
     return wanted.name or (agent.metadata.name if wanted.create else "default")
+
+
+def cluster_names(agent: InstanaAgent) -> tuple[str, str]:
+    """The names of the ClusterRoles and their bindings."""
+    return account(agent), sensor(agent)
+
+
+def reserved_name(agent: InstanaAgent) -> str:
+    """The reason for which the names of an agent may not be used; "" for none."""
+    name = account(agent)
+    if not name.startswith(_RESERVED):
+        return ""
+    return (
+        f"spec.serviceAccount.name is {name!r}, which names a ClusterRole too: names that begin with {_RESERVED} are "
+        "Kubernetes' own; choose another"
+    )
 
 
 def pull_secret(agent: AnyAgent) -> str:

@@ -36,16 +36,16 @@ class EtcdCaches(NamedTuple):
     services: tuple[Cache, ...]
     slices: Cache
     endpoints: tuple[Cache, ...]
-    bundle: Cache
-    client: Cache
+    credentials: tuple[Cache, Cache] | None
+    """OpenShift's bundle and client certificate; None where no namespace may have them."""
 
     @property
     def all(self) -> tuple[Cache, ...]:
-        return (self.definition, *self.services, self.slices, *self.endpoints, self.bundle, self.client)
+        return (self.definition, *self.services, self.slices, *self.endpoints, *(self.credentials or ()))
 
 
-def etcd_caches(manager: Manager) -> EtcdCaches:
-    """Make the caches."""
+def etcd_caches(manager: Manager, *, credentials: bool) -> EtcdCaches:
+    """Make the caches; without `credentials` OpenShift's are not watched."""
 
     def named(resource: Resource, namespace: str, name: str) -> Cache:
         fields = f"metadata.name={name}"
@@ -57,8 +57,11 @@ def etcd_caches(manager: Manager) -> EtcdCaches:
         services=tuple(named(SERVICES, CONTROL_PLANE, name) for name in NAMED),
         slices=manager.cache(SLICES, namespace=CONTROL_PLANE, labels=of_slices, transform=without_managed_fields),
         endpoints=tuple(named(ENDPOINTS, CONTROL_PLANE, name) for name in NAMED),
-        bundle=named(CONFIG_MAPS, SOURCE_NAMESPACE, BUNDLE),
-        client=named(SECRETS, SOURCE_NAMESPACE, CLIENT),
+        credentials=(
+            (named(CONFIG_MAPS, SOURCE_NAMESPACE, BUNDLE), named(SECRETS, SOURCE_NAMESPACE, CLIENT))
+            if credentials
+            else None
+        ),
     )
 
 
@@ -96,5 +99,7 @@ class CachedFacts:
         return next((cache[key] for cache in self._etcd.endpoints if key in cache), None)
 
     async def etcd_credentials(self) -> tuple[Object | None, Object | None]:
-        bundle = self._etcd.bundle.get(ObjectKey(SOURCE_NAMESPACE, BUNDLE))
-        return bundle, self._etcd.client.get(ObjectKey(SOURCE_NAMESPACE, CLIENT))
+        if self._etcd.credentials is None:
+            return None, None
+        bundle, client = self._etcd.credentials
+        return bundle.get(ObjectKey(SOURCE_NAMESPACE, BUNDLE)), client.get(ObjectKey(SOURCE_NAMESPACE, CLIENT))

@@ -6,7 +6,7 @@ requests in a cluster of the fleet. The rules are the same for both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -81,9 +81,16 @@ class _Source(msgspec.Struct):
 
 
 async def facts_of(
-    source: FactSource, agent: InstanaAgent, *, operator_version: str, keys: Mapping[str, bytes] | None
+    source: FactSource,
+    agent: InstanaAgent,
+    *,
+    operator_version: str,
+    keys: Mapping[str, bytes] | None,
+    etcd_namespaces: Collection[str],
 ) -> InstanaFacts:
     """The facts of one agent with its defaults; `keys` is the data of the Secret with its keys.
+
+    OpenShift's credentials of etcd are found for agents in `etcd_namespaces` alone, whatever the agent says.
 
     Raises KubeError, and UnknownWorkload when a DaemonSet of the agent's name is something else.
     """
@@ -98,8 +105,16 @@ async def facts_of(
         keys_secret=keys,
         persist_ids={name: persists_id(found) for name, found in live.items()},
         corrected={name: is_corrected(found) for name, found in live.items()},
-        etcd=await (_credentials(source) if openshift else _targets(source, agent)),
+        etcd=await _etcd(source, agent, openshift=openshift, trusted=agent.metadata.namespace in etcd_namespaces),
     )
+
+
+async def _etcd(
+    source: FactSource, agent: InstanaAgent, *, openshift: bool, trusted: bool
+) -> EtcdTargets | OpenShiftEtcd | None:
+    if not openshift:
+        return await _targets(source, agent)
+    return await _credentials(source) if trusted else None
 
 
 def _monitored(namespaces: Iterable[Object]) -> dict[str, Mapping[str, str]]:

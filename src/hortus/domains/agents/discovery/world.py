@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -38,8 +38,9 @@ class AgentWorld:
         sources: Cache,
         nodes: Cache,
         clock: Clock,
+        etcd_namespaces: Collection[str],
     ) -> None:
-        """`sources` holds the ConfigMaps that options may merge."""
+        """`sources` holds the ConfigMaps that options may merge; `etcd_namespaces` may have etcd's credentials."""
         self.operator_version = operator_version
         self.secrets = secrets
         self._objects = objects
@@ -47,12 +48,19 @@ class AgentWorld:
         self._sources = sources
         self._nodes = nodes
         self._clock = clock
+        self._etcd_namespaces = etcd_namespaces
 
     async def facts(self, agent: InstanaAgent) -> InstanaFacts:
         """The facts of an InstanaAgent with its defaults. Raises KubeError, UnknownWorkload."""
         namespace = agent.metadata.namespace
         options, keys = options_of(agent), await self._keys(agent.spec.agent, namespace)
-        found = await facts_of(self._cluster, agent, operator_version=self.operator_version, keys=keys)
+        found = await facts_of(
+            self._cluster,
+            agent,
+            operator_version=self.operator_version,
+            keys=keys,
+            etcd_namespaces=self._etcd_namespaces,
+        )
         found = found._replace(
             node_zones=self._zones(options.zone_label),
             config_sources=self._configurations(namespace),

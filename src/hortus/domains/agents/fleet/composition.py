@@ -84,6 +84,7 @@ def add_fleet(
         pages=pages,
         resync=settings.resync,
         report_period=settings.report_period,
+        etcd_namespaces=settings.etcd_namespaces,
     )
     keys = _PlacementKeys(placements.raw)
     manager.controller(

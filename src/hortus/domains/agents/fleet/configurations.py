@@ -17,8 +17,10 @@ from typing import Any, Final
 import msgspec
 
 from hortus.domains.agents.fleet.counting import PlacementState, counted, summary, worst_of
+from hortus.domains.agents.fleet.distribution import is_distributable, undistributable
 from hortus.domains.agents.fleet.known import KnownPlacements
 from hortus.domains.agents.fleet.overlaps import OVERLAPS, overlaps
+from hortus.domains.agents.fleet.reasons import PlacementReason
 from hortus.domains.agents.fleet.rendering import RenderError, check_expression
 from hortus.domains.agents.fleet.selection import (
     SelectedClusters,
@@ -159,10 +161,12 @@ class AgentConfigurationController(KindController[ConfigurationContext]):
             raise StepError(str(error), reason="InvalidOptions", actor=Actor.USER, after=NEVER) from error
         names = secret_names(configuration)
         known: dict[str, Mapping[str, str]] = {}
+        kept: list[str] = []
         for name in names:
             secret = self._secrets.get(ObjectKey(context.key.namespace, name))
             if secret is not None:
                 known[name] = secret.data
+                kept += [] if is_distributable(secret.labels) else [name]
         if lacking := missing(names, known):
             raise _unusable(
                 context,
@@ -170,6 +174,8 @@ class AgentConfigurationController(KindController[ConfigurationContext]):
                 f"{context.key.namespace}: create it there, or name it in spec.localSecrets",
                 "SecretMissing",
             )
+        if kept:
+            raise _unusable(context, undistributable(kept), PlacementReason.SECRET_KEPT)
         context.version = version_of(configuration, known, operator_version=self._operator_version)
 
     async def _place(self, context: ConfigurationContext) -> None:

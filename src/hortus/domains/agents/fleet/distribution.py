@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 import msgspec
 
@@ -12,19 +13,27 @@ from hortus.domains.agents.builders.metadata import MANAGED_BY_LABEL, MANAGER
 from hortus.domains.agents.fleet.context import PlacementContext
 from hortus.domains.agents.fleet.reasons import PlacementReason
 from hortus.domains.agents.fleet.versions import secret_names, version_of
-from hortus.engine import StepError
+from hortus.engine import Actor, StepError
 from hortus.engine.kubeconfigs import SECRETS
 from hortus.engine.kubeconfigs.secrets import checksum
 from hortus.kube import Client
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, shaped
+from hortus.schema import ObjectMeta
 
 AGAIN: float = 5.0
 """Seconds until a version is looked for again that a Secret no longer has: its configuration is about to ask for the
 next one."""
 
 
+KEPT_AGAIN: Final = 60.0
+"""Seconds until a Secret is read again that may not go to clusters: its label is no part of a version."""
+DISTRIBUTABLE: Final = "fleet.hortus.dev/distributable"
+"""Label by which the owner of a Secret permits copies in clusters, with the value `true`."""
+
+
 class _Secret(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
     type: str = "Opaque"
     data: dict[str, str] | None = None
 
@@ -39,6 +48,13 @@ async def read_secrets(client: Client, context: PlacementContext, *, operator_ve
             live = None
         if live is None:
             continue
+        if not is_distributable(live.metadata.labels):
+            raise StepError(
+                f"{context.title}: {undistributable([name])}",
+                reason=PlacementReason.SECRET_KEPT,
+                actor=Actor.USER,
+                after=KEPT_AGAIN,
+            )
         data = live.data or {}
         checksums[name] = {key: checksum(value) for key, value in data.items()}
         found[name] = _distributed(name, spec.agent_namespace, live.type, data)
@@ -50,6 +66,19 @@ async def read_secrets(client: Client, context: PlacementContext, *, operator_ve
             after=AGAIN,
         )
     return found
+
+
+def is_distributable(labels: Mapping[str, str]) -> bool:
+    """Reports whether the owner of a Secret permits copies of it in clusters."""
+    return labels.get(DISTRIBUTABLE) == "true"
+
+
+def undistributable(names: Iterable[str]) -> str:
+    """The problem with Secrets whose owner has not permitted copies."""
+    return (
+        f"spec.template names the Secret {', '.join(names)}, which may not go to clusters: have its owner give it the "
+        f"label {DISTRIBUTABLE}=true, or name it in spec.localSecrets"
+    )
 
 
 def _distributed(name: str, namespace: str, kind: str, data: Mapping[str, str]) -> Object:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from hortus.domains.agents.builders.metadata import MANAGED_BY_LABEL, MANAGER
+from hortus.domains.agents.fleet.adoption import MemberAdoption
 from hortus.domains.agents.fleet.workloads import (
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -21,9 +22,19 @@ from hortus.domains.agents.fleet.workloads import (
     workloads_of,
 )
 from hortus.domains.agents.names import CERTIFICATES
+from hortus.domains.agents.types import AgentPlacement
 from hortus.domains.inventory.types import ClusterProfile, secret_of
 from hortus.engine import Cache, Selection, metadata_of, without_managed_fields
-from hortus.engine.applysets import PART_OF, ApplySet, ClusterClient, KnownKinds, Parent, Policy, ServerLive
+from hortus.engine.applysets import (
+    PART_OF,
+    ApplySet,
+    ClusterClient,
+    Conflicts,
+    KnownKinds,
+    Parent,
+    Policy,
+    ServerLive,
+)
 from hortus.engine.remote import KubeconfigRef, RemotePool, RemoteWatch
 from hortus.engine.sources import Source
 from hortus.kube import Client
@@ -59,7 +70,8 @@ class NotedClient:
         self.client = client
         self.generations: Generations = {}
         plain = ClusterClient(client)
-        self.delete, self.listed, self.list_marked = plain.delete, plain.listed, plain.list_marked
+        self.delete, self.patch = plain.delete, plain.patch
+        self.listed, self.list_marked = plain.listed, plain.list_marked
         self.until, self.until_gone = plain.until, plain.until_gone
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
@@ -193,7 +205,11 @@ class AgentMembers:
             found[resource] = [one for one in cache.values() if metadata_of(one).labels.get(PART_OF) == identity]
         return workloads_of(found[DAEMON_SETS], found[DEPLOYMENTS])
 
-    def set_of(self, parent: Parent, client: NotedClient) -> ApplySet:
+    def client_of(self, placement: AgentPlacement, place: KubeconfigRef) -> NotedClient:
+        """The client that acts for an AgentPlacement in its cluster."""
+        return NotedClient(self.pool.at(place))
+
+    def set_of(self, placement: AgentPlacement, parent: Parent, client: NotedClient) -> ApplySet:
         """The set of one agent's objects."""
         return ApplySet(
             client,
@@ -201,6 +217,6 @@ class AgentMembers:
             kinds=KnownKinds(KINDS, optional=_BY_OPTION),
             live=ServerLive(client),
             field_manager=MANAGER,
-            policy=Policy(),
+            policy=Policy(conflicts=Conflicts.FORCE, adopt=MemberAdoption(placement)),
             clock=self._clock,
         )

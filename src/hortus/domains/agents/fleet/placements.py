@@ -4,8 +4,8 @@ Conditions it owns: Ready, Reconciling, Stalled and AgentsReport of AgentPlaceme
 Objects it owns: those of the agent in the cluster, by status.inventory and the label of their apply set.
 It watches: AgentPlacements, their configurations and ClusterProfiles; DaemonSets and Deployments of agents in clusters,
 and the namespaces of those that are being removed.
-It never: changes a cluster before the rollout gate admits it, fights an operator in the cluster, takes an object of
-another set, or holds up the other clusters when one fails.
+It never: changes a cluster before the rollout gate admits it, fights an operator in the cluster, takes an object that
+is somebody else's (`adoption`), or holds up the other clusters when one fails.
 
 A cluster at rest costs no request: what the watches show is enough to report it. Objects that are not watched are
 compared once in `resync` seconds, and at once when a workload was changed by somebody else.
@@ -13,19 +13,27 @@ compared once in `resync` seconds, and at once when a workload was changed by so
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from random import Random
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from hortus.domains.agents.builders import UnknownWorkload, UnusableOptions, build_agent, etcd_copies, options_of
+from hortus.domains.agents.builders import (
+    UnknownWorkload,
+    UnusableOptions,
+    build_agent,
+    etcd_copies,
+    options_of,
+    reserved_name,
+)
 from hortus.domains.agents.discovery.asked import AskedFacts
 from hortus.domains.agents.discovery.facts import facts_of
 from hortus.domains.agents.discovery.optional import with_options
 from hortus.domains.agents.fleet.changes import AGENT_CHANGE, proposal
 from hortus.domains.agents.fleet.context import FINALIZER, PlacementContext, PlacementInventory, identity_of
 from hortus.domains.agents.fleet.distribution import decoded, read_secrets
-from hortus.domains.agents.fleet.members import AgentMembers, NotedClient, place_of
+from hortus.domains.agents.fleet.members import AgentMembers, place_of
 from hortus.domains.agents.fleet.reasons import FAILURES
 from hortus.domains.agents.fleet.reasons import PlacementReason as Reason
 from hortus.domains.agents.fleet.removal import PlacementRemoval
@@ -36,7 +44,7 @@ from hortus.domains.agents.operating.pages import AgentPods, StatusPages, select
 from hortus.domains.agents.types import INSTANA_AGENTS, AgentConfiguration, AgentPlacement
 from hortus.domains.inventory.types import ClusterProfile, is_hibernated
 from hortus.engine import Actor, KindController, Result, StepError, Steps, TypedCache, Wiring
-from hortus.engine.applysets import ObjectAction
+from hortus.engine.applysets import ForeignObject, ObjectAction
 from hortus.engine.backoff import spread
 from hortus.engine.outcomes import NEVER
 from hortus.engine.rollouts import RolloutGate
@@ -91,6 +99,7 @@ class AgentPlacementController(KindController[PlacementContext]):
         pages: StatusPages,
         resync: float,
         report_period: float,
+        etcd_namespaces: Collection[str] = (),
         random: Random | None = None,
     ) -> None:
         super().__init__(wiring)
@@ -103,6 +112,7 @@ class AgentPlacementController(KindController[PlacementContext]):
         self._pages = pages
         self._resync = resync
         self._period = report_period
+        self._etcd_namespaces = etcd_namespaces
         self._random = random or Random()  # noqa: S311 - jitter, not secrecy
         self._looks: dict[ObjectKey, _Look] = {}
         self._reported: dict[ObjectKey, float] = {}
@@ -215,6 +225,8 @@ class AgentPlacementController(KindController[PlacementContext]):
             context.agent = render(context.configuration, cluster_values(context.profile))
         except RenderError as error:
             raise _stays(context, str(error), Reason.RENDER_FAILED, Actor.USER) from error
+        if problem := reserved_name(context.agent):
+            raise _stays(context, f"spec.template: {problem}", Reason.RENDER_FAILED, Actor.USER)
         wanted = context.agent.spec.agent
         if not (wanted.key or wanted.keys_secret):
             raise _stays(
@@ -226,7 +238,7 @@ class AgentPlacementController(KindController[PlacementContext]):
 
     async def _yield_to_operator(self, context: PlacementContext) -> None:
         """Refuses a cluster whose own operator keeps an agent of that name."""
-        context.client = NotedClient(self._members.pool.at(context.place))
+        context.client = self._members.client_of(context.object, context.place)
         spec = context.object.spec
         try:
             await context.client.client.get(INSTANA_AGENTS, spec.agent_name, spec.agent_namespace, metadata_only=True)
@@ -245,7 +257,13 @@ class AgentPlacementController(KindController[PlacementContext]):
         secrets = {name: decoded(secret) or {} for name, secret in context.secrets.items()}
         client, keys = context.client.client, secrets.get(agent.spec.agent.keys_secret)
         try:
-            facts = await facts_of(AskedFacts(client), agent, operator_version=self._operator_version, keys=keys)
+            facts = await facts_of(
+                AskedFacts(client),
+                agent,
+                operator_version=self._operator_version,
+                keys=keys,
+                etcd_namespaces=self._etcd_namespaces,
+            )
             facts = await with_options(facts, client, agent, secrets, now=context.now)
             built = [*build_agent(agent, facts), *etcd_copies(agent, facts)]
         except UnusableOptions as error:
@@ -261,11 +279,14 @@ class AgentPlacementController(KindController[PlacementContext]):
 
     async def _apply(self, context: PlacementContext) -> None:
         inventory = PlacementInventory(context)
-        report = await self._members.set_of(inventory, context.client).apply(context.objects, whole=True)
+        members = self._members.set_of(context.object, inventory, context.client)
+        report = await members.apply(context.objects, whole=True)
         failed = report.failures
         silent = [one.error for one in failed if isinstance(one.error, TransportError | Unauthorized)]
         if silent:
             raise silent[0]
+        if any(isinstance(one.error, ForeignObject) for one in failed):
+            raise StepError(report.message(), reason=Reason.TAKEN, actor=Actor.USER, after=self._resync)
         if failed:
             raise StepError(
                 report.message(), reason=Reason.REFUSED, actor=Actor.PROVIDER, after=report.retry_after

@@ -23,6 +23,8 @@ class PlacementReason:
     UNREACHABLE: Final = "ClusterUnreachable"
     REQUEST_REFUSED: Final = "RequestRefused"
     SECRET_CHANGED: Final = "SecretChanged"  # noqa: S105 - a reason
+    SECRET_KEPT: Final = "SecretNotDistributable"  # noqa: S105 - a reason
+    """The owner of a Secret has not permitted copies in clusters."""
     RENDER_FAILED: Final = "RenderFailed"
     """The template with the values of this cluster is no valid agent."""
     NOTHING_TO_RUN: Final = "NothingToRun"
@@ -31,6 +33,8 @@ class PlacementReason:
     """A DaemonSet of the agent's name is something else."""
     OPERATED: Final = "OperatedInCluster"
     """The cluster has an InstanaAgent of that name, whose operator would undo what is applied here."""
+    TAKEN: Final = "ObjectTaken"
+    """The cluster has an object of the name of an agent's that is somebody else's."""
     REFUSED: Final = "ObjectsRefused"
     """The cluster refuses an object."""
 
@@ -41,6 +45,7 @@ FAILURES: Final = frozenset(
         PlacementReason.NOTHING_TO_RUN,
         PlacementReason.OTHER_WORKLOAD,
         PlacementReason.OPERATED,
+        PlacementReason.TAKEN,
         PlacementReason.REFUSED,
     }
 )

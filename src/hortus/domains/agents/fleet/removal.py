@@ -15,7 +15,7 @@ from hortus.domains.agents.fleet.context import (
     PlacementInventory,
     identity_of,
 )
-from hortus.domains.agents.fleet.members import AgentMembers, NotedClient, place_of
+from hortus.domains.agents.fleet.members import AgentMembers, place_of
 from hortus.domains.agents.fleet.reasons import PlacementReason
 from hortus.domains.agents.types import AGENT_PLACEMENTS
 from hortus.domains.inventory.types import ClusterProfile
@@ -62,9 +62,9 @@ class PlacementRemoval:
             return
         self._members.retire(context.key)
         context.reconciling(PlacementReason.REMOVING, "The agent is being removed from the cluster.")
-        client = NotedClient(self._members.pool.at(place))
+        client = self._members.client_of(context.object, place)
         try:
-            report = await self._members.set_of(PlacementInventory(context), client).delete()
+            report = await self._members.set_of(context.object, PlacementInventory(context), client).delete()
         except KubeError as error:
             reason = LeftoverReason.NOT_PRUNED if isinstance(error, ApiError) else LeftoverReason.CLUSTER_UNREACHABLE
             await self._wait(context, place, reason, str(error))

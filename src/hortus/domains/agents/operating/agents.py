@@ -17,6 +17,7 @@ from hortus.domains.agents.builders import (
     daemon_set_names,
     etcd_copies,
     is_copy,
+    reserved_name,
 )
 from hortus.domains.agents.builders.etcd import BUNDLE, CLIENT
 from hortus.domains.agents.defaults import defaulted
@@ -24,6 +25,7 @@ from hortus.domains.agents.operating import verdicts
 from hortus.domains.agents.operating.base import AgentController
 from hortus.domains.agents.operating.context import AgentContext
 from hortus.domains.agents.operating.dependents import Dependent, dependent_of
+from hortus.domains.agents.operating.helm import HELM_FINALIZER
 from hortus.domains.agents.operating.migration import HelmMigration
 from hortus.domains.agents.operating.objects import (
     CONFIG_MAPS,
@@ -32,13 +34,16 @@ from hortus.domains.agents.operating.objects import (
     WITHOUT_OWNER,
 )
 from hortus.domains.agents.operating.problems import problems_of_agent, problems_of_certificate
+from hortus.domains.agents.operating.records import FixedInventory
 from hortus.domains.agents.operating.shared_nodes import neighbour_of
 from hortus.domains.agents.operating.verdicts import AgentCondition, Workload
+from hortus.domains.agents.ownership import AgentMarking
 from hortus.domains.agents.types import InstanaAgent
 from hortus.engine import Steps, Wiring
 from hortus.engine.indexes import by_namespace
 from hortus.engine.typed import metadata_of
 from hortus.kube.objects import Object, ObjectKey, key_of
+from hortus.schema import ObjectMeta
 
 INSTANCE: Final = "app.kubernetes.io/instance"
 COMPONENT: Final = "app.kubernetes.io/component"
@@ -72,7 +77,6 @@ class InstanaAgentController(AgentController[InstanaAgent]):
             self._make_way,
             self._provide,
             self._remove_copies,
-            self._prune,
             self._report,
             self._drop_release,
             self._look_again,
@@ -82,6 +86,10 @@ class InstanaAgentController(AgentController[InstanaAgent]):
         return (self._uninstall, self._retire, self._release)
 
     # Building.
+
+    def taken(self, agent: InstanaAgent) -> str:
+        problem = reserved_name(agent)
+        return problem and f"InstanaAgent {agent.metadata.namespace}/{agent.metadata.name}: {problem}"
 
     def defaulted(self, agent: InstanaAgent) -> InstanaAgent:
         return defaulted(agent)
@@ -111,12 +119,14 @@ class InstanaAgentController(AgentController[InstanaAgent]):
         copies = ((CONFIG_MAPS, BUNDLE), (SECRETS, CLIENT))
         found = (self._objects.get(resource, namespace, name) for resource, name in copies)
         gone = [dependent_of(live) for live in found if live is not None and is_copy(metadata_of(live).labels)]
-        await self._applier.delete(gone)
+        if gone:
+            marking = self.marking(context.object)
+            await self._applier.delete(FixedInventory(marking.identity, namespace, gone), marking)
 
     # The operator of 2.0.x.
 
     async def _make_way(self, context: AgentContext[Any]) -> None:
-        await self._migration.make_way(context)
+        await self._migration.make_way(context, self.marking(context.object))
 
     async def _drop_release(self, context: AgentContext[Any]) -> None:
         await self._migration.finish(context, available=self._is_available(context))
@@ -129,14 +139,13 @@ class InstanaAgentController(AgentController[InstanaAgent]):
 
     # Sharing.
 
-    def sharers(self, agent: InstanaAgent) -> list[ObjectKey]:
-        """The other living agents of this name: objects without a namespace, or in kube-system, are theirs too."""
-        others = map(metadata_of, self.wiring.cache.raw.by(BY_NAME, agent.metadata.name))
-        return [
-            ObjectKey(one.namespace, one.name)
-            for one in others
-            if one.namespace != agent.metadata.namespace and not one.deletion_timestamp
-        ]
+    def siblings(self, agent: InstanaAgent) -> list[ObjectMeta]:
+        found = map(metadata_of, self.wiring.cache.raw.by(BY_NAMESPACE, agent.metadata.namespace))
+        return [one for one in found if one.name != agent.metadata.name and not one.deletion_timestamp]
+
+    def marking(self, agent: InstanaAgent) -> AgentMarking:
+        helm = HELM_FINALIZER in agent.metadata.finalizers
+        return AgentMarking(agent, binding_of=self._objects.binding_of, helm=helm)
 
     def _others(self, key: ObjectKey) -> list[InstanaAgent]:
         """The other living agents of the cluster, as far as this process watches it."""

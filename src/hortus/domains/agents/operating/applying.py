@@ -1,38 +1,55 @@
-"""Applies the objects of one agent: all or none pass a dry run, each is recorded before it exists, then pruned.
+"""Applies the objects of one agent as an apply set: all or none pass a dry run, each is recorded before it exists.
 
 Objects that the caches show as they should be cost no call, so that a reconcile without change makes none. A dry run
 of the others comes first and collects all refusals; one of them, and nothing is written. The record of dependents
 follows, then the objects, then what former sets had and this one lacks.
+
+An object that exists and is not the agent's is neither taken over nor deleted: `ownership` decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-import msgspec
-
-from hortus.domains.agents.operating import dependents
 from hortus.domains.agents.operating.dependents import Dependent, dependent_of
 from hortus.domains.agents.operating.errors import AgentError, AgentPhase, ObjectFailure
-from hortus.domains.agents.operating.objects import CONFIG_MAPS, FIELD_MANAGER, WITHOUT_CACHE, AgentObjects, resource_of
-from hortus.engine.apply import Applier
-from hortus.engine.applysets.parallel import each
-from hortus.engine.typed import metadata_of
-from hortus.kube import Client, Propagation
-from hortus.kube.errors import Conflict, KubeError, NotFound
-from hortus.kube.objects import Object, ObjectKey, Resource
+from hortus.domains.agents.operating.objects import FIELD_MANAGER, KINDS, WITHOUT_CACHE, AgentObjects
+from hortus.domains.agents.operating.records import FixedInventory
+from hortus.domains.agents.ownership import AgentMarking, SiblingAdoption
+from hortus.engine.applysets import (
+    ApplyReport,
+    ApplySet,
+    ClusterClient,
+    Conflicts,
+    ForeignObject,
+    KnownKinds,
+    Parent,
+    Policy,
+    ServerLive,
+)
+from hortus.kube import Client
+from hortus.kube.errors import KubeError
+from hortus.kube.objects import Object, Resource
 
-MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 _PARALLEL: Final = 6
 """Calls at once for one agent."""
 
-Spared = Callable[[Dependent], bool]
-"""True for an object that leaves the set and must not be deleted."""
 
+class _Known:
+    """Live objects: from the caches of what agents have, else from the server, which knows those of others too."""
 
-class _Record(msgspec.Struct):
-    data: dict[str, str] | None = None
+    def __init__(self, client: Client, objects: AgentObjects) -> None:
+        self._server = ServerLive(client)
+        self._objects = objects
+
+    async def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        found = self._objects.get(resource, namespace, name)
+        return found if found is not None else await self._server.get(resource, namespace, name)
+
+    def learn(self, resource: Resource, obj: Object) -> None:
+        if resource in self._objects.caches:
+            self._objects.caches[resource].learn(obj)
 
 
 class AgentApplier:
@@ -40,186 +57,72 @@ class AgentApplier:
 
     def __init__(self, client: Client, objects: AgentObjects) -> None:
         self._client = client
-        self._objects = objects
-        self._applier = Applier(client, field_manager=FIELD_MANAGER)
+        self._known = _Known(client, objects)
 
-    # Applying.
+    async def provide(
+        self, objects: Sequence[Object], parent: Parent, marking: AgentMarking, siblings: Iterable[str]
+    ) -> bool:
+        """Make the cluster hold `objects` and nothing else of the parent's; False while finalizers hold something.
 
-    async def provide(self, wanted: Sequence[Object], record: Object, key: str, *, unchecked: Iterable[Object]) -> None:
-        """Apply `wanted` and `unchecked`, once all are accepted and `record` holds `wanted` under `key`.
-
-        `record` is the dependents ConfigMap without data; `unchecked` are objects that their owner alone deletes.
         Raises AgentError.
         """
-        differing = await self._differing([*wanted, *unchecked])
-        await self._each(differing, AgentPhase.DRY_RUN)
-        history, before = await self._history(record)
-        await self._store(record, dependents.recorded(history, key, dependents.entries_of(wanted)), before)
-        await self._each(differing, AgentPhase.APPLY)
+        report = await self._set(parent, marking, siblings).apply(objects, whole=True)
+        phase = AgentPhase.DRY_RUN if report.tried_only else AgentPhase.APPLY
+        _raise_failures(report, phase, wanted=frozenset(map(dependent_of, objects)))
+        return report.complete
 
-    async def _differing(self, objects: Iterable[Object]) -> list[Object]:
-        """The objects that the cluster does not hold as they are. Raises AgentError."""
-        return [obj for obj in objects if not (self._matches(obj) or await self._matches_uncached(obj))]
-
-    def _matches(self, obj: Object) -> bool:
-        live = self._objects.live(obj)
-        return live is not None and self._applier.matches(live, obj)
-
-    async def _matches_uncached(self, obj: Object) -> bool:
-        """Compares an object of a kind without a cache, at the cost of one request."""
-        one = dependent_of(obj)
-        resource = self._resource(obj)
-        if resource not in WITHOUT_CACHE:
-            return False
-        try:
-            live = await self._client.get(resource, one.name, one.namespace)
-        except NotFound:
-            return False
-        except KubeError as error:
-            raise AgentError([ObjectFailure(AgentPhase.READ, one, error)]) from error
-        return self._applier.matches(live, obj)
-
-    async def _each(self, objects: Sequence[Object], phase: AgentPhase) -> None:
-        """Apply all; raises AgentError with all failures."""
-
-        dry_run = phase is AgentPhase.DRY_RUN
-        waves = [[obj for obj in objects if _is_binding(obj) is last] for last in (False, True)]
-
-        async def one(obj: Object) -> ObjectFailure | None:
-            try:
-                await self._apply(obj, dry_run=dry_run)
-            except KubeError as error:
-                if dry_run and isinstance(error, NotFound) and _is_binding(obj):
-                    return None  # its role is of the same set: it was tried, and is made first
-                return ObjectFailure(phase, dependent_of(obj), error)
-            return None
-
-        found = [await each(wave, one, limit=_PARALLEL) for wave in waves]
-        failures = [failure for wave in found for failure in wave if failure is not None]
-        if failures:
-            raise AgentError(failures)
-
-    async def _apply(self, obj: Object, *, dry_run: bool) -> None:
-        resource = self._resource(obj)
-        written = await self._client.apply(resource, obj, field_manager=FIELD_MANAGER, dry_run=dry_run)
-        if not dry_run and resource in self._objects.caches:
-            self._objects.caches[resource].learn(written)
-
-    def _resource(self, obj: Object) -> Resource:
-        resource = resource_of(dependent_of(obj))
-        assert resource is not None, "builders make objects of known kinds"
-        return resource
-
-    async def check(self, objects: Sequence[Object]) -> None:
+    async def check(self, objects: Sequence[Object], namespace: str, marking: AgentMarking) -> None:
         """Try all objects without writing any. Raises AgentError."""
-        await self._each(await self._differing(objects), AgentPhase.DRY_RUN)
+        report = await self._set(FixedInventory(marking.identity, namespace), marking).plan(objects)
+        _raise_failures(report, AgentPhase.DRY_RUN)
 
-    async def share(self, obj: Object) -> None:
-        """Apply one object that others go on to use. Raises AgentError."""
-        if not self._matches(obj):
-            await self._each([obj], AgentPhase.APPLY)
+    async def share(self, obj: Object, namespace: str, marking: AgentMarking) -> None:
+        """Apply one object that others go on to use; one of somebody else stays as it is. Raises AgentError."""
+        report = await self._set(FixedInventory(marking.identity, namespace), marking).apply([obj])
+        report.outcomes = [one for one in report.outcomes if not isinstance(one.error, ForeignObject)]
+        _raise_failures(report, AgentPhase.APPLY)
 
-    # The record.
+    async def delete(self, parent: Parent, marking: AgentMarking) -> bool:
+        """Delete the objects of an inventory that are the agent's; False while finalizers hold one.
 
-    async def _history(self, record: Object) -> tuple[dependents.History, dict[str, str]]:
-        """The history as the server has it, and its text. Raises AgentError."""
-        live = self._objects.live(record)
-        if live is None:
-            metadata = metadata_of(record)
-            try:
-                live = await self._client.get(CONFIG_MAPS, metadata.name, metadata.namespace)
-            except NotFound:
-                return {}, {}
-            except KubeError as error:
-                raise AgentError([ObjectFailure(AgentPhase.READ, dependent_of(record), error)]) from error
-        before = msgspec.convert(live, _Record).data or {}
-        return dependents.decode(before).history, before
-
-    async def _store(self, record: Object, history: dependents.History, before: dict[str, str]) -> None:
-        data = dependents.encode(history, before)
-        config = {**record, "data": data}
-        if not self._matches(config):
-            await self._each([config], AgentPhase.RECORD)
-
-    # Pruning.
-
-    async def prune(self, wanted: Iterable[Object], record: Object, key: str, spared: Spared) -> bool:
-        """Delete what former sets had and `wanted` lacks; True when nothing of it remains. Raises AgentError.
-
-        What somebody else made under that name stays, and so does what `spared` names; both are forgotten.
+        Raises AgentError.
         """
-        history, before = await self._history(record)
-        left = dependents.left_over(history, dependents.entries_of(wanted))
-        remaining = await self.delete([one for one in left if not spared(one)])
-        settled = dependents.settled(history, key, remaining)
-        if settled != history:
-            await self._store(record, settled, before)
-        return not remaining
+        report = await self._set(parent, marking).delete()
+        _raise_failures(report, AgentPhase.PRUNE)
+        return report.complete
 
-    async def recorded(self, record: Object) -> set[Dependent]:
-        """All objects that the history names. Raises AgentError."""
-        history, _ = await self._history(record)
-        if _owner_kind(self._objects.live(record)) not in ("", _owner_kind(record)):
-            return set()
-        return {one for entries in history.values() for one in entries}
+    def _set(self, parent: Parent, marking: AgentMarking, siblings: Iterable[str] = ()) -> ApplySet:
+        return ApplySet(
+            self._client_of(parent.namespace),
+            parent,
+            kinds=KnownKinds(KINDS, optional=WITHOUT_CACHE),
+            live=self._known,
+            field_manager=FIELD_MANAGER,
+            policy=Policy(
+                conflicts=Conflicts.FORCE,
+                adopt=SiblingAdoption(frozenset(siblings)),
+                try_first=True,
+                parallel=_PARALLEL,
+                marking=marking,
+                stage=lambda _: 0,
+            ),
+        )
 
-    def known(self, record: ObjectKey) -> set[Dependent]:
-        """All objects that the history of another agent names, as the cache has it."""
-        live = self._objects.get(CONFIG_MAPS, record.namespace, record.name)
-        if live is None:
-            return set()
-        history = dependents.decode(msgspec.convert(live, _Record).data or {}).history
-        return {one for entries in history.values() for one in entries}
-
-    async def delete(self, leaving: Sequence[Dependent]) -> set[Dependent]:
-        """Delete these; returns those that are not gone yet, since finalizers hold them. Raises AgentError."""
-        failures: list[ObjectFailure] = []
-
-        async def one(leaving_one: Dependent) -> bool:
-            try:
-                return await self._delete(leaving_one)
-            except KubeError as error:
-                failures.append(ObjectFailure(AgentPhase.PRUNE, leaving_one, error))
-                return True
-
-        gone = await each(leaving, one, limit=_PARALLEL)
-        if failures:
-            raise AgentError(sorted(failures, key=lambda failure: failure.object))
-        return {object_ for object_, is_gone in zip(leaving, gone, strict=True) if not is_gone}
-
-    async def _delete(self, one: Dependent) -> bool:
-        """Delete one object unless somebody else made it; True when it is gone, or not ours."""
-        resource = resource_of(one)
-        if resource is None:
-            return True
-        for attempt in range(2):
-            try:
-                live = metadata_of(await self._client.get(resource, one.name, one.namespace))
-                if live.labels.get(MANAGED_BY) != FIELD_MANAGER:
-                    return True
-                if live.deletion_timestamp:
-                    return False
-                await self._client.delete(
-                    resource, one.name, one.namespace, propagation=Propagation.BACKGROUND, uid=live.uid
-                )
-                after = metadata_of(await self._client.get(resource, one.name, one.namespace))
-                return after.uid != live.uid
-            except NotFound:
-                return True
-            except Conflict:
-                if attempt:
-                    raise
-        return False
+    def _client_of(self, namespace: str) -> ClusterClient:
+        """The client that acts for the agents of a namespace."""
+        return ClusterClient(self._client)
 
 
-def _is_binding(obj: Object) -> bool:
-    return dependent_of(obj).kind.endswith("RoleBinding")
+def _raise_failures(report: ApplyReport, phase: AgentPhase, *, wanted: Collection[Dependent] | None = None) -> None:
+    """Raises AgentError with all failures; those of objects that are not `wanted` are failures of their deletion."""
+    failures = []
+    for one in report.failures:
+        assert isinstance(one.error, KubeError), "builders make objects of known kinds, each once"
+        failed = Dependent(*one.member)
+        leaves = wanted is not None and failed not in wanted
+        failures.append(ObjectFailure(AgentPhase.PRUNE if leaves else phase, failed, one.error))
+    if failures:
+        raise AgentError(failures)
 
 
-def _owner_kind(record: Object | None) -> str:
-    """The kind of the agent that a record belongs to; empty where it has no owner."""
-    owners = metadata_of(record).owner_references if record is not None else ()
-    return next((one.kind for one in owners if one.controller), "")
-
-
-__all__ = ["AgentApplier", "Spared"]
+__all__ = ["AgentApplier"]

@@ -2,13 +2,13 @@
 
 Subclasses say what is built and reported. Conditions they own: all of their kind. Objects they own: those that the
 builders make, the ConfigMap `<name>-dependents` that remembers them, and no others: what somebody else made under such
-a name is applied over, as the Go operator does, but never deleted.
+a name is neither applied over, as the Go operator does, nor deleted (`hortus.domains.agents.ownership`).
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
@@ -16,19 +16,22 @@ from hortus.domains.agents.builders import UnknownWorkload, UnusableOptions, com
 from hortus.domains.agents.discovery.world import AgentWorld
 from hortus.domains.agents.names import AGENTS_REPORT
 from hortus.domains.agents.operating import verdicts
-from hortus.domains.agents.operating.applying import AgentApplier, Spared
+from hortus.domains.agents.operating.applying import AgentApplier
 from hortus.domains.agents.operating.context import AgentContext
 from hortus.domains.agents.operating.dependents import Dependent, history_key
 from hortus.domains.agents.operating.errors import AgentError, AgentPhase, AgentReason, ObjectFailure
 from hortus.domains.agents.operating.metrics import OperatingMetrics
 from hortus.domains.agents.operating.objects import FIELD_MANAGER, AgentObjects
 from hortus.domains.agents.operating.pages import AgentPods, StatusPages, selectors_of
+from hortus.domains.agents.operating.records import DependentsRecord, FixedInventory, Spared, known
 from hortus.domains.agents.operating.verdicts import AGENTS_AVAILABLE, AgentCondition, Words
+from hortus.domains.agents.ownership import AgentMarking, identity_of
 from hortus.domains.agents.types import InstanaAgent, InstanaAgentRemote
 from hortus.engine import NEVER, TRUE, Actor, KindController, Result, StepError, Steps, Wiring
 from hortus.engine.typed import NotReadable, metadata_of
 from hortus.kube.errors import Conflict, KubeError
 from hortus.kube.objects import Object, ObjectKey
+from hortus.schema import ObjectMeta
 
 AGENT_FINALIZER: Final = "v3.agent.instana.io/finalizer"
 HELD_AGAIN: Final = 30.0
@@ -64,7 +67,7 @@ class AgentController(KindController[AgentContext[Any]], Generic[A]):
         self._pages = pages
 
     def steps(self, context: AgentContext[Any]) -> Steps:
-        return (self._hold, self._build, self._provide, self._prune, self._report, self._look_again)
+        return (self._hold, self._build, self._provide, self._report, self._look_again)
 
     def finalize_steps(self, context: AgentContext[Any]) -> Steps:
         return (self._retire, self._release)
@@ -95,8 +98,16 @@ class AgentController(KindController[AgentContext[Any]], Generic[A]):
         """The conditions of workloads."""
 
     @abstractmethod
-    def sharers(self, agent: A) -> Iterable[ObjectKey]:
-        """The other living agents of the kind that may have objects of the same names."""
+    def siblings(self, agent: A) -> Iterable[ObjectMeta]:
+        """The other living agents of the kind and namespace."""
+
+    def sharers(self, agent: A) -> Iterable[ObjectMeta]:
+        """The siblings that keep what they share with an agent that is deleted."""
+        return ()
+
+    def marking(self, agent: A) -> AgentMarking:
+        """The marks of the agent's objects."""
+        return AgentMarking(agent, binding_of=self._objects.binding_of)
 
     async def hand_on(self, agent: A) -> None:
         """Leave to the other agents of the kind what they share with one that is deleted."""
@@ -123,25 +134,19 @@ class AgentController(KindController[AgentContext[Any]], Generic[A]):
             raise StepError(str(error), reason=AgentReason.BAD_OPTIONS, actor=Actor.USER, after=NEVER) from error
         context.is_built = True
 
-    async def _provide(self, context: AgentContext[Any]) -> None:
+    async def _provide(self, context: AgentContext[Any]) -> Result | None:
         agent = context.object
-        await self._applier.provide(
-            context.wanted, self.record(agent), self._history_key(agent), unchecked=context.besides
-        )
-
-    async def _prune(self, context: AgentContext[Any]) -> Result | None:
-        agent = context.object
-        clean = await self._applier.prune(
-            context.wanted, self.record(agent), self._history_key(agent), self._spared(agent)
-        )
-        if clean:
+        key = history_key(self._world.operator_version, agent.metadata.generation)
+        parent = self._parent(agent, key=key, wanted=context.wanted)
+        objects = [*context.wanted, *context.besides]
+        siblings = [identity_of(self.kind.FACTS.name, one) for one in self.siblings(agent)]
+        if await self._applier.provide(objects, parent, self.marking(agent), siblings):
             return None
         await self._report(context)
         return Result(requeue_after=HELD_AGAIN)
 
     async def _report(self, context: AgentContext[Any]) -> None:
         self._summarize(context)
-        context.apply_conditions([verdicts.configured(self.problems(context, self.defaulted(context.object)))])
 
     async def _look_again(self, context: AgentContext[Any]) -> Result | None:
         """Come back for a certificate of our own, which time alone makes due."""
@@ -151,14 +156,14 @@ class AgentController(KindController[AgentContext[Any]], Generic[A]):
         agent = context.object
         self._pages.forget(context.key)
         await self.hand_on(self.defaulted(agent))
-        recorded = await self._applier.recorded(self.record(agent))
-        spared = self._spared(agent)
-        leaving = sorted(one for one in recorded | self.kept_in_caches(agent) if not spared(one))
-        remaining = await self._applier.delete(leaving)
-        if remaining:
-            self._summarize(context)
-            return Result(requeue_after=HELD_AGAIN)
-        return None
+        marking, spared = self.marking(agent), self._spared(agent)
+        found = await self._recorded(agent) | self.kept_in_caches(agent)
+        leaving = [one for one in found if not spared(one)]
+        parent = FixedInventory(marking.identity, agent.metadata.namespace, leaving)
+        if await self._applier.delete(parent, marking):
+            return None
+        self._summarize(context)
+        return Result(requeue_after=HELD_AGAIN)
 
     def kept_in_caches(self, agent: A) -> set[Dependent]:
         """Objects of the agent that no record names, since somebody deleted that."""
@@ -185,14 +190,34 @@ class AgentController(KindController[AgentContext[Any]], Generic[A]):
 
     component = "instana-agent"
 
-    def _history_key(self, agent: A) -> str:
-        return history_key(self._world.operator_version, agent.metadata.generation)
+    def _parent(self, agent: A, *, key: str = "", wanted: Sequence[Object] = ()) -> DependentsRecord:
+        marking = self.marking(agent)
+        return DependentsRecord(
+            self.wiring.client,
+            self._objects,
+            self.record(agent),
+            identity=marking.identity,
+            is_ours=lambda live: marking.owner(live) == marking.identity,
+            spared=self._spared(agent),
+            key=key,
+            wanted=wanted,
+        )
+
+    async def _recorded(self, agent: A) -> set[Dependent]:
+        """The objects that the agent's own record names; none where the record is somebody else's."""
+        try:
+            return await self._parent(agent).read()
+        except AgentError as error:
+            if error.reason == AgentReason.TAKEN:
+                return set()
+            raise
 
     def _spared(self, agent: A) -> Spared:
         """Reports for an object that leaves the set whether it stays: the spec names it, or another agent has it."""
         base = agent.spec.agent
         named = {base.keys_secret, base.tls.secret_name}
-        claimed = {one for key in self.sharers(agent) for one in self._applier.known(record_name(key))}
+        others = [record_name(ObjectKey(one.namespace, one.name)) for one in self.sharers(agent)]
+        claimed = {one for record in others for one in known(self._objects, record)}
         namespace = agent.metadata.namespace
 
         def spared(one: Dependent) -> bool:
@@ -221,7 +246,9 @@ class AgentController(KindController[AgentContext[Any]], Generic[A]):
         """Draft the status: a failure hides nothing of what is known."""
         context.apply_conditions([verdicts.reconciled(self.words, context.failure)])
         if context.is_built:
-            context.apply_conditions([*self.availability(context), *self._runtime(context)])
+            problems = self.problems(context, self.defaulted(context.object))
+            found = [*self.availability(context), *self._runtime(context), verdicts.configured(problems)]
+            context.apply_conditions(found)
         context.set_status("observedGeneration", metadata_of(context.raw).generation)
         if version := verdicts.semantic_version(self._world.operator_version):
             context.set_status("operatorVersion", version)

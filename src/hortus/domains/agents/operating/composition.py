@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
-from hortus.domains.agents.builders import issued_secret
+from hortus.domains.agents.builders import cluster_names, issued_secret
 from hortus.domains.agents.builders.configuration import MONITORING_LABEL
+from hortus.domains.agents.defaults import defaulted
 from hortus.domains.agents.discovery.cached import CachedFacts, EtcdCaches, etcd_caches
 from hortus.domains.agents.discovery.facts import AUTHORITY
 from hortus.domains.agents.discovery.secrets import NamedSecrets, secret_outlines
@@ -99,7 +100,7 @@ class _Watched(NamedTuple):
 def add_agents(manager: Manager, *, client: Client, namespace: str, settings: OperatingSettings) -> None:
     """Add both controllers; `namespace` is the watched one, empty for all."""
     manager.add_server(FormerNames(client, namespace=namespace))
-    watched = _watched(manager, namespace)
+    watched = _watched(manager, namespace, credentials=bool(settings.etcd_namespaces))
     parts = _parts(manager, client, watched, settings)
 
     def wired(controller: type[AgentController[Any]], component: str) -> Wiring[Any]:
@@ -134,14 +135,14 @@ def add_agents(manager: Manager, *, client: Client, namespace: str, settings: Op
     )
 
 
-def _watched(manager: Manager, namespace: str) -> _Watched:
+def _watched(manager: Manager, namespace: str, *, credentials: bool) -> _Watched:
     return _Watched(
         objects=AgentObjects(manager, namespace=namespace),
         outlines=secret_outlines(manager, namespace),
         namespaces=manager.cache(_NAMESPACES, labels=MONITORING_LABEL, transform=_metadata_alone),
         sources=manager.cache(CONFIG_MAPS, namespace=namespace, labels=f"{CONFIG_LABEL}=true"),
         nodes=manager.cache(_NODES, transform=_metadata_alone),
-        etcd=etcd_caches(manager),
+        etcd=etcd_caches(manager, credentials=credentials),
     )
 
 
@@ -156,6 +157,7 @@ def _parts(manager: Manager, client: Client, watched: _Watched, settings: Operat
         sources=watched.sources,
         nodes=watched.nodes,
         clock=manager.clock,
+        etcd_namespaces=settings.etcd_namespaces,
     )
     metrics = OperatingMetrics(manager.registry)
     manager.on_handover(metrics.shed)
@@ -269,13 +271,19 @@ def _comes_or_goes(change: Change) -> bool:
 
 
 def _concerns_others(change: Change) -> bool:
-    """An InstanaAgent comes or goes, or takes other nodes, which others may have taken too."""
+    """An InstanaAgent comes or goes, or takes other nodes or names, which others may have taken too."""
     if _comes_or_goes(change) or change.old is None or change.new is None:
         return _comes_or_goes(change)
     old, new = neighbour_of(change.old), neighbour_of(change.new)
     if old is None or new is None:
         return old is not new
-    return old.spec != new.spec and node_choices(old) != node_choices(new)
+    if old.spec == new.spec:
+        return False
+    return node_choices(old) != node_choices(new) or _names(old) != _names(new)
+
+
+def _names(agent: InstanaAgent) -> tuple[str, str]:
+    return cluster_names(defaulted(agent))
 
 
 def _metadata_alone(namespace: Object) -> Object:

@@ -16,10 +16,11 @@ import msgspec
 from hortus.domains.agents.names import CERTIFICATES
 from hortus.domains.agents.operating.dependents import Dependent
 from hortus.engine import Actor, StepError
+from hortus.engine.applysets import ForeignObject
 from hortus.kube.errors import ApiError, BadRequest, Conflict, Forbidden, Invalid, KubeError, NotServed, TransportError
 
 REFUSED_AGAIN: Final = 300.0
-"""Seconds until an object is tried again that was refused for its content."""
+"""Seconds until an object is tried again that was refused for its content, or is somebody else's."""
 FORBIDDEN_AGAIN: Final = 60.0
 """Seconds until an object is tried again for which permission was missing."""
 SEVERAL: Final = "Multiple Errors:"
@@ -42,6 +43,7 @@ class AgentReason(StrEnum):
 
     REFUSED = "ObjectRefused"
     FORBIDDEN = "NotPermitted"
+    TAKEN = "ObjectTaken"
     CONFLICT = "ObjectChanged"
     UNREACHABLE = "ServerUnavailable"
     BAD_RELEASE = "ReleaseUnreadable"
@@ -69,6 +71,8 @@ class ObjectFailure(NamedTuple):
     def text(self) -> str:
         """AgentPhase, object and reason. A server quotes values in its refusals, which of a Secret nobody may read."""
         said = str(self.error)
+        if isinstance(self.error, ForeignObject):
+            said = self.error.problem
         if self.object.kind == "Secret" and isinstance(self.error, ApiError):
             fields = [cause.field for cause in msgspec.convert(self.error.details, _Details).causes]
             said = f"{self.error.status_reason}: {', '.join(filter(None, fields)) or 'see the API server'}"
@@ -79,6 +83,8 @@ class ObjectFailure(NamedTuple):
     @property
     def reason(self) -> AgentReason:
         match self.error:
+            case ForeignObject():
+                return AgentReason.TAKEN
             case Forbidden():
                 return AgentReason.FORBIDDEN
             case Invalid() | BadRequest():
@@ -106,11 +112,11 @@ class AgentError(StepError):
         )
 
 
-_ACTORS: Final = {AgentReason.REFUSED: Actor.USER, AgentReason.FORBIDDEN: Actor.OPERATOR}
+_ACTORS: Final = {AgentReason.REFUSED: Actor.USER, AgentReason.TAKEN: Actor.USER, AgentReason.FORBIDDEN: Actor.OPERATOR}
 
 
 def _after(reason: AgentReason, failures: Iterable[ObjectFailure]) -> float | None:
-    if reason is AgentReason.REFUSED:
+    if reason in (AgentReason.REFUSED, AgentReason.TAKEN):
         return REFUSED_AGAIN
     if reason is AgentReason.FORBIDDEN:
         return FORBIDDEN_AGAIN

@@ -21,7 +21,6 @@ from hortus.domains.agents.operating.dependents import Dependent, dependent_of
 from hortus.domains.agents.operating.errors import AgentError, AgentPhase, AgentReason, ObjectFailure
 from hortus.domains.agents.operating.helm import (
     HELM_FINALIZER,
-    RELEASE,
     SELECTOR,
     STORAGE,
     BadRecord,
@@ -29,6 +28,7 @@ from hortus.domains.agents.operating.helm import (
     installed,
 )
 from hortus.domains.agents.operating.objects import AgentObjects, resource_of
+from hortus.domains.agents.ownership import AgentMarking, is_of_release
 from hortus.engine import Actor, StepError
 from hortus.engine.applysets import DiscoveredKinds
 from hortus.engine.owners import controller_of
@@ -40,8 +40,6 @@ from hortus.kube.objects import Object, Resource
 PODS: Final = Resource("", "v1", "pods", "Pod")
 _STAYING: Final = ("Namespace", "CustomResourceDefinition")
 """Kinds that are never deleted with a release: what is in them is not the release's."""
-_RELEASE_NAME: Final = "meta.helm.sh/release-name"
-_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 
 
 class _Selector(msgspec.Struct, rename="camel"):
@@ -67,17 +65,18 @@ class HelmMigration:
         self._records = STORAGE[driver]
         self._kinds = DiscoveredKinds(client)
 
-    async def make_way(self, context: AgentContext[Any]) -> None:
+    async def make_way(self, context: AgentContext[Any], marking: AgentMarking) -> None:
         """Detach the workloads that the new ones cannot be applied over. Raises KubeError, AgentError."""
         if not _is_due(context):
             return
-        former = [(obj, live) for obj in context.wanted if (live := await self._obstacle(obj)) is not None]
+        namespace = context.key.namespace
+        former = [(obj, live) for obj in context.wanted if (live := await self._obstacle(obj, namespace)) is not None]
         if not former:
             return
         replaced = {dependent_of(obj) for obj, _ in former}
         # Nothing is detached unless all that follows is accepted; those in the way are tried under another name.
         trials = [_renamed(obj) if dependent_of(obj) in replaced else obj for obj in context.wanted]
-        await self._applier.check(trials)
+        await self._applier.check(trials, namespace, marking)
         for obj, live in former:
             await self._detach(obj, live)
 
@@ -92,8 +91,8 @@ class HelmMigration:
         if _is_due(context):
             await self._drop(context, set())
 
-    async def _obstacle(self, obj: Object) -> Object | None:
-        """The live workload whose selector differs from that of `obj`, which cannot be changed."""
+    async def _obstacle(self, obj: Object, namespace: str) -> Object | None:
+        """The workload of the release whose selector differs from that of `obj`, which cannot be changed."""
         one = dependent_of(obj)
         resource = resource_of(one)
         if resource is None or resource.group != "apps" or self._objects.find(one) is not None:
@@ -102,7 +101,7 @@ class HelmMigration:
             live = await self._client.get(resource, one.name, one.namespace)
         except NotFound:
             return None
-        return live if _selector(live) != _selector(obj) else None
+        return live if is_of_release(live, namespace) and _selector(live) != _selector(obj) else None
 
     async def _detach(self, obj: Object, live: Object) -> None:
         one, metadata = dependent_of(obj), metadata_of(live)
@@ -155,21 +154,21 @@ class HelmMigration:
             if identity in taken_over:
                 continue
             try:
-                await self._remove_installed(resource, identity)
+                await self._remove_installed(resource, identity, namespace)
             except KubeError as error:
                 failures.append(ObjectFailure(AgentPhase.MIGRATE, identity, error))
         if failures:
             raise AgentError(failures)
 
-    async def _remove_installed(self, resource: Resource, one: Dependent) -> None:
-        """Delete an object of the release, unless it is Helm's no more."""
+    async def _remove_installed(self, resource: Resource, one: Dependent, namespace: str) -> None:
+        """Delete an object of the release in `namespace`, unless it is Helm's no more, or of another release."""
         try:
-            live = metadata_of(await self._client.get(resource, one.name, one.namespace))
+            live = await self._client.get(resource, one.name, one.namespace)
         except NotFound:
             return
-        is_helms = live.annotations.get(_RELEASE_NAME, RELEASE) == RELEASE
-        if is_helms and live.labels.get(_MANAGED_BY) == "Helm" and not live.deletion_timestamp:
-            await self._remove(resource, one, live.uid, Propagation.BACKGROUND)
+        metadata = metadata_of(live)
+        if is_of_release(live, namespace) and not metadata.deletion_timestamp:
+            await self._remove(resource, one, metadata.uid, Propagation.BACKGROUND)
 
     async def _remove(self, resource: Resource, one: Dependent, uid: str, propagation: Propagation) -> None:
         try:

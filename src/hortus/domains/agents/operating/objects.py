@@ -39,7 +39,9 @@ WITHOUT_OWNER: Final = (CLUSTER_ROLES, CLUSTER_BINDINGS, ROLES, BINDINGS)
 """Kinds whose objects no reference leads from: garbage collection works within one namespace."""
 WITHOUT_CACHE: Final = (CERTIFICATES,)
 """Kinds that few clusters serve, of objects that only options ask for: no watch of them is kept."""
-_BY_KIND: Final = {(one.group, one.kind): one for one in (*BESIDES_THE_AGENT, *WITHOUT_OWNER, *WITHOUT_CACHE)}
+KINDS: Final = (*BESIDES_THE_AGENT, *WITHOUT_OWNER)
+"""Kinds that every cluster serves."""
+_BY_KIND: Final = {(one.group, one.kind): one for one in (*KINDS, *WITHOUT_CACHE)}
 
 
 def resource_of(one: Dependent) -> Resource | None:
@@ -67,6 +69,11 @@ class AgentObjects:
     def live(self, wanted: Object) -> Object | None:
         """The object of the name of one that was built."""
         return self.find(dependent_of(wanted))
+
+    def binding_of(self, role: Object) -> Object | None:
+        """The binding of the same name as a role."""
+        one = dependent_of(role)
+        return self.find(one._replace(kind=f"{one.kind}Binding"))
 
     def find(self, one: Dependent) -> Object | None:
         """The object of that identity."""

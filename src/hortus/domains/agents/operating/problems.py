@@ -5,11 +5,12 @@ The objects stay those that it builds; the condition ConfigurationComplete and a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from hortus.domains.agents.builders import InstanaFacts, missing_certificate
+from hortus.domains.agents.builders import InstanaFacts, cluster_names, missing_certificate
 from hortus.domains.agents.builders.pods import AGENT_PORT
+from hortus.domains.agents.defaults import defaulted
 from hortus.domains.agents.operating.shared_nodes import agents_on_same_nodes, zones_on_same_nodes
 from hortus.domains.agents.types import InstanaAgent, InstanaAgentRemote, InstanaBaseAgent
 
@@ -70,11 +71,10 @@ def _problems_of_zones(agent: InstanaAgent) -> dict[str, str]:
 
 def _problems_with_others(agent: InstanaAgent, others: Collection[InstanaAgent]) -> dict[str, str]:
     found: dict[str, str] = {}
-    name = agent.metadata.name
-    if namesakes := sorted(other.metadata.namespace for other in others if other.metadata.name == name):
+    if namesakes := sorted(_wanting_same_roles(agent, others)):
         found[NAME_SHARED] = (
-            f"InstanaAgents in {', '.join(namesakes)} have this name too, and share the ClusterRoles {name} and "
-            f"{name}-k8sensor with it: rename one"
+            f"InstanaAgents {_some(namesakes)} want a ClusterRole of the same name too, out of "
+            f"{' and '.join(cluster_names(agent))}; the first has it: rename one, or its spec.serviceAccount.name"
         )
     if sharing := agents_on_same_nodes(agent, others):
         found[TWO_AGENTS] = (
@@ -82,6 +82,15 @@ def _problems_with_others(agent: InstanaAgent, others: Collection[InstanaAgent])
             "delete one of them, or give each nodes of its own by spec.agent.pod.nodeSelector"
         )
     return found
+
+
+def _wanting_same_roles(agent: InstanaAgent, others: Collection[InstanaAgent]) -> Iterator[str]:
+    """The agents of other namespaces with a cluster-wide name of this one; those of its own may share an account."""
+    names = frozenset(cluster_names(agent))
+    for other in others:
+        metadata = other.metadata
+        if metadata.namespace != agent.metadata.namespace and not names.isdisjoint(cluster_names(defaulted(other))):
+            yield f"{metadata.namespace}/{metadata.name}"
 
 
 def _some(texts: Sequence[str], separator: str = ", ") -> str:

@@ -25,6 +25,7 @@ from hortus.domains.agents.types import InstanaAgentRemote
 from hortus.engine import Cache, Wiring
 from hortus.engine.indexes import by_namespace
 from hortus.kube.objects import Object, ObjectKey
+from hortus.schema import ObjectMeta
 
 BY_NAMESPACE = "remotes by namespace"
 _ACCOUNT = "ServiceAccount"
@@ -80,8 +81,10 @@ class InstanaAgentRemoteController(AgentController[InstanaAgentRemote]):
             if one.metadata.name != agent.metadata.name and not one.metadata.deletion_timestamp
         ]
 
-    def sharers(self, agent: InstanaAgentRemote) -> list[ObjectKey]:
-        return [ObjectKey(one.metadata.namespace, one.metadata.name) for one in self._others(agent)]
+    def siblings(self, agent: InstanaAgentRemote) -> list[ObjectMeta]:
+        return [one.metadata for one in self._others(agent)]
+
+    sharers = siblings
 
     def _account(self, remotes: Iterable[InstanaAgentRemote]) -> Object | None:
         """The account as the oldest Remote that creates one shapes it, with all of them as owners."""
@@ -99,7 +102,7 @@ class InstanaAgentRemoteController(AgentController[InstanaAgentRemote]):
         others = self._others(agent)
         account = self._account(others)
         if account is not None:
-            await self._applier.share(account)
+            await self._applier.share(account, agent.metadata.namespace, self.marking(agent))
 
     # Reporting.
 

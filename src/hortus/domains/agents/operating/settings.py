@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from hortus.domains.agents.settings import operator_version
+from hortus.domains.agents.settings import etcd_namespaces, operator_version
 from hortus.engine.flags import Flag, FlagError
 
 _DRIVERS: Final = ("secret", "configmap")
@@ -31,6 +31,8 @@ class OperatingSettings(msgspec.Struct, frozen=True, kw_only=True):
     operator_version: str
     helm_driver: str = "secret"
     workers: int = 2
+    etcd_namespaces: frozenset[str] = frozenset()
+    """Namespaces whose agents on OpenShift get the client certificate of etcd."""
     page_period: float = PAGE_PERIOD
     """Seconds between two looks at the status pages of an agent that has the option."""
 
@@ -46,4 +48,5 @@ def operating_settings(values: Mapping[str, Any], given: Mapping[str, str] = os.
         operator_version=operator_version(given),
         helm_driver=driver,
         workers=values["agent-ctrl-workers-cnt"],
+        etcd_namespaces=etcd_namespaces(values),
     )
