@@ -241,6 +241,13 @@ class Domain:
         """The kinds that controllers alone write; the role for people who edit leaves them out."""
         return ()
 
+    def powerful(self) -> Sequence[Resource]:
+        """The kinds whose objects act beyond their namespace: as root on nodes, on cluster-scoped objects, in members.
+
+        They are in the role `operate`, which no role of Kubernetes includes, and not in the one that `edit` includes.
+        """
+        return ()
+
     def standards(self) -> Sequence[Resource]:
         """The kinds that are a standard of others: their CRD is left alone where another program has installed it."""
         return ()

@@ -104,11 +104,16 @@ PEOPLE_EDIT: tuple[Permission, ...] = tuple(
     Permission(resource.group, (resource.plural,), _WRITE, "for people who change")
     for domain in _DOMAINS
     for resource in domain.kinds()
-    if resource not in domain.records()
+    if resource not in (*domain.records(), *domain.powerful())
 )
 
 PEOPLE: Mapping[str, tuple[Permission, ...]] = {
-    name: tuple(found) for domain in _DOMAINS for name, found in domain.people().items()
+    "operate": tuple(
+        Permission(resource.group, (resource.plural,), _WRITE, "for people who may act beyond a namespace")
+        for domain in _DOMAINS
+        for resource in domain.powerful()
+    ),
+    **{name: tuple(found) for domain in _DOMAINS for name, found in domain.people().items()},
 }
 """Permissions of further roles for people, by the role's name."""
 
