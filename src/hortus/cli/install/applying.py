@@ -82,7 +82,8 @@ class InstallAdoption:
     Of all but Secrets the inventory keeps what they had.
     """
 
-    remedy = ""
+    def remedy(self, member: Member) -> str:
+        return "uninstall what has it"
 
     def claim(self, member: Member, live: Object, owner: str, found: FoundObjects) -> AdoptionClaim:
         if owner:

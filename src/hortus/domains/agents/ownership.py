@@ -100,11 +100,12 @@ class AgentMarking:
 class SiblingAdoption:
     """Takes over what another living CR of the same kind and namespace has: they may share a ServiceAccount."""
 
-    remedy = "delete it, or choose another name in the spec"
-
     def __init__(self, siblings: Collection[str]) -> None:
         """`siblings` are the identities of those CRs."""
         self._siblings = siblings
+
+    def remedy(self, member: Member) -> str:
+        return "delete it, or choose another name in the spec"
 
     def claim(self, member: Member, live: Object, owner: str, found: FoundObjects) -> AdoptionClaim:
         return AdoptionClaim.OURS if owner in self._siblings else AdoptionClaim.NONE

@@ -59,8 +59,8 @@ else:
     __getattr__ = lazy(
         __name__,
         {
-            "adoption": "NO_ADOPTION AdoptionPolicy AdoptionClaim ForeignObject FoundObjects GrantedAdoption LabelledAdoption "
-            "NoAdoption",
+            "adoption": "NO_ADOPTION AdoptionPolicy AdoptionClaim ForeignObject FoundObjects GrantedAdoption "
+            "LabelledAdoption NoAdoption",
             "applying": "ApplySet",
             "clients": "ClusterClient SetClient",
             "identity": "PART_OF part_of set_id",

@@ -2,7 +2,7 @@
 
 An object that exists is somebody's. A set takes it over in two cases only: the caller recognizes it as made for this
 very set by a system that had no marks (`AdoptionClaim.OURS`), or its owner has granted it with an annotation
-(`AdoptionClaim.GRANTED`). The grant lies on the existing object, so that who may write the set cannot give it to himself.
+(`AdoptionClaim.GRANTED`). The grant lies on the object that exists, where the author of a set does not reach.
 
 Of a granted object the inventory keeps what the set changes in it, as the merge patch that changes it back. That is
 sent when the object leaves the set, in place of a deletion.
@@ -50,8 +50,7 @@ class AdoptionClaim(Enum):
 class AdoptionPolicy(Protocol):
     """Decides for one set which objects that exist are taken over."""
 
-    @property
-    def remedy(self) -> str:
+    def remedy(self, member: Member) -> str:
         """The fix that a message about an object of somebody else ends with."""
 
     def claim(self, member: Member, live: Object, owner: str, found: FoundObjects) -> AdoptionClaim:
@@ -62,8 +61,11 @@ class NoAdoption:
     """Takes over nothing; with `namespaces` the set may lie in namespaces of others."""
 
     def __init__(self, remedy: str = "delete it, or choose another name", *, namespaces: bool = False) -> None:
-        self.remedy = remedy
+        self._remedy = remedy
         self._namespaces = namespaces
+
+    def remedy(self, member: Member) -> str:
+        return self._remedy
 
     def claim(self, member: Member, live: Object, owner: str, found: FoundObjects) -> AdoptionClaim:
         return AdoptionClaim.USED if self._namespaces and not owner and is_namespace(member) else AdoptionClaim.NONE
@@ -81,7 +83,10 @@ class LabelledAdoption:
     def __init__(self, labels: Mapping[str, str]) -> None:
         self._labels = labels
         named = ", ".join(f"{name}={value}" for name, value in labels.items())
-        self.remedy = f"delete it, or give it the labels {named}, so that it is taken over and deleted with the others"
+        self._remedy = f"delete it, or give it the labels {named}, so that it is taken over and deleted with the others"
+
+    def remedy(self, member: Member) -> str:
+        return self._remedy
 
     def claim(self, member: Member, live: Object, owner: str, found: FoundObjects) -> AdoptionClaim:
         if owner:
@@ -100,10 +105,14 @@ class GrantedAdoption:
 
     def __init__(self, grantee: str) -> None:
         self._grantee = grantee
-        self.remedy = f"delete it, choose another name, or have its owner annotate it with {GRANT}: {grantee}"
+
+    def remedy(self, member: Member) -> str:
+        if _is_sensitive(member):
+            return "delete it, or choose another name"
+        return f"delete it, choose another name, or have its owner annotate it with {GRANT}: {self._grantee}"
 
     def claim(self, member: Member, live: Object, owner: str, found: FoundObjects) -> AdoptionClaim:
-        if owner or member.group == _RBAC or (member.group, member.kind) == ("", "Secret"):
+        if owner or _is_sensitive(member):
             return AdoptionClaim.NONE
         return AdoptionClaim.GRANTED if is_granted(live, self._grantee) else AdoptionClaim.NONE
 
@@ -118,6 +127,10 @@ class ForeignObject(KubeError):
 
 def is_namespace(member: Member) -> bool:
     return (member.group, member.kind) == ("", "Namespace")
+
+
+def _is_sensitive(member: Member) -> bool:
+    return member.group == _RBAC or (member.group, member.kind) == ("", "Secret")
 
 
 def is_granted(live: Object, grantee: str) -> bool:

@@ -264,7 +264,7 @@ class ApplySet:
         if owner:
             problem = f"it is part of {self._policy.marking.title(owner)}: remove it from there first"
         else:
-            problem = f"it exists and {holder_of(live)}: {self._policy.adopt.remedy}"
+            problem = f"it exists and {holder_of(live)}: {self._policy.adopt.remedy(one.member)}"
         return _foreign(one.member, live, problem)
 
     def _remembers(self, entry: InventoryEntry | None, uid: str) -> bool:

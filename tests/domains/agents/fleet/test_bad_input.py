@@ -18,6 +18,7 @@ from tests.domains.agents.fleet.world import (
 
 from hortus.domains.agents.types import AGENT_CONFIGURATIONS, AGENT_PLACEMENTS, INSTANA_AGENTS, InstanaAgent
 from hortus.domains.inventory.types import CLUSTER_PROFILES
+from hortus.engine.applysets import PART_OF, set_id
 from hortus.engine.kubeconfigs import SECRETS
 from hortus.engine.leftovers.types import LEFTOVERS
 from hortus.kube.objects import Object, Resource
@@ -149,8 +150,9 @@ async def test_an_object_that_a_cluster_refuses_is_named_and_the_others_go_on(he
     await here.member("two")
     async with here.inside("one") as client:
         await client.create(NAMESPACES, {"metadata": {"name": AGENT}})
-        held = {"metadata": {"name": "agent-keys", "namespace": AGENT}, "immutable": True, "data": {"key": "eA=="}}
-        await client.create(SECRETS, held)
+        mark = set_id(name=f"{AGENT}.one", namespace=FLEET, kind="AgentPlacement", group="fleet.hortus.dev")
+        metadata = {"name": "agent-keys", "namespace": AGENT, "labels": {PART_OF: mark}}
+        await client.create(SECRETS, {"metadata": metadata, "immutable": True, "data": {"key": "eA=="}})
     await here.configure()
     async with here.controllers():
         failed = await here.placement("one", lambda obj: ready(obj) == ("False", "ObjectsRefused"))

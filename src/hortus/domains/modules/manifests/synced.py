@@ -64,7 +64,8 @@ def wave(resource: Resource) -> int:
 class ModuleAdoption:
     """Takes over objects of modules whose Manifest is gone, and those that its Go system applied without a mark."""
 
-    remedy = f"delete it, or give it the label {Label.MANAGED_BY}={MANAGED_BY_KYMA}, so that modules may have it"
+    def remedy(self, member: Member) -> str:
+        return f"delete it, or give it the label {Label.MANAGED_BY}={MANAGED_BY_KYMA}, so that modules may have it"
 
     def claim(self, member: Member, live: Object, owner: str, found: FoundObjects) -> AdoptionClaim:
         if owner:
