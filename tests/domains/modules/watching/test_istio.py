@@ -142,6 +142,27 @@ async def test_a_watcher_becomes_a_route_from_its_gateways(world: World, upstrea
         await wait_gone(world.control, VIRTUAL_SERVICES, "watcher", "kcp-system")
 
 
+async def test_a_route_of_somebody_else_is_neither_taken_over_nor_deleted(
+    world: World,
+) -> None:
+    await world.control.create(GATEWAYS, gateway(("a.example.org", 443)))
+    theirs = {
+        "apiVersion": VIRTUAL_SERVICES.api_version,
+        "kind": VIRTUAL_SERVICES.kind,
+        "metadata": {"name": "watcher", "namespace": "kcp-system"},
+        "spec": {"hosts": ["shop.example.org"]},
+    }
+    before = await world.control.create(VIRTUAL_SERVICES, theirs)
+    async with world.watching():
+        await world.control.create(WATCHERS, watcher())
+        found = await wait_for(world.control, WATCHERS, "watcher", "kcp-system", until=_state("Error"))
+        assert found["status"]["conditions"][0]["status"] == "False"
+        assert (await world.reported("ObjectTaken"))["type"] == "Warning"
+        await world.control.delete(WATCHERS, "watcher", "kcp-system")
+        await wait_gone(world.control, WATCHERS, "watcher", "kcp-system")
+    assert await world.control.get(VIRTUAL_SERVICES, "watcher", "kcp-system") == before
+
+
 def _state(state: str) -> Any:
     return lambda found: (found.get("status") or {}).get("state") == state
 

@@ -6,12 +6,13 @@ from tests.domains.stacks.addons.test_stages import AFTER, BEFORE, NEXT, ONE, TW
 from tests.domains.stacks.addons.world import CONFIG_MAPS, HOME, V1BETA1, condition, conditions, is_installed
 from tests.domains.stacks.flux.world import FluxWorld
 
-from hortus.domains.stacks.flux.objects import HANDED, HELM_RELEASES, REPOSITORIES, release_name
+from hortus.domains.stacks.flux.objects import HANDED, HELM_RELEASES, REPOSITORIES, release_name, storage_namespace
 from hortus.domains.stacks.types import CLUSTER_ADDONS
 from hortus.engine.kubeconfigs import SECRETS
-from hortus.kube.objects import Object
+from hortus.kube.objects import Object, Resource
 from hortus.testing.waiting import wait_for, wait_gone
 
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 CNI, CSI = release_name("shop", "cni"), release_name("shop", "csi")
 TEMPLATE = {
     "templates/all.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}-{{ .Values.of }}'}\n",
@@ -81,6 +82,24 @@ async def test_addons_go_to_flux_and_back_without_an_object_created_again(there:
     assert (await here.inside.list(SECRETS, labels="owner=helm")).items == []
     assert "FluxReleasesReady" not in conditions(addon)
     assert {one["name"] for one in addon["status"]["resources"]} == {"cni", "x", "csi"}
+
+
+async def test_a_namespace_of_somebody_else_outlives_the_records_of_helm_in_it(there: FluxWorld) -> None:
+    here = there.here
+    here.shelf.staged(ONE, {"cni": chart("cni"), "csi": chart("csi")}, {AFTER: applied("cni", "csi")})
+    theirs, ours = storage_namespace("cni"), storage_namespace("csi")
+    before = await here.inside.create(NAMESPACES, {"metadata": {"name": theirs}})
+    await here.cluster(ONE)
+    await there.choose("flux")
+    await here.kubeconfig()
+    async with here.controllers():
+        await here.until(lambda obj: by_flux(obj, ONE))
+        await there.choose("hortus")
+        await here.until(lambda obj: by_hortus(obj, ONE))
+        await wait_gone(here.inside, NAMESPACES, ours)
+    now = await here.inside.get(NAMESPACES, theirs)
+    assert (now["metadata"]["uid"], now["metadata"].get("deletionTimestamp")) == (before["metadata"]["uid"], None)
+    assert (await here.inside.list(SECRETS, labels="owner=helm")).items == []
 
 
 async def test_a_stage_waits_for_the_helm_release_of_the_one_before(there: FluxWorld) -> None:

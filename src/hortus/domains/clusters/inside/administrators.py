@@ -73,7 +73,7 @@ async def bind_administrators(cluster: Client, administrators: Sequence[str]) ->
         await cluster.create(BINDINGS, binding)
     for binding in found.remove:
         with suppress(NotFound):
-            await cluster.delete(BINDINGS, key_of(binding).name)
+            await cluster.delete(BINDINGS, key_of(binding).name, uid=binding["metadata"]["uid"])
 
 
 def granted(binding: Object) -> list[Subject]:

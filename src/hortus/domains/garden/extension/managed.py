@@ -87,4 +87,4 @@ class ManagedObjects:
             kept: Object = {"spec": {"keepObjects": True}}
             self._resources.learn(await self._client.patch(MANAGED_RESOURCES, key.name, kept, key.namespace))
         if found.metadata.deletion_timestamp is None:
-            await self._client.delete(MANAGED_RESOURCES, key.name, key.namespace)
+            await self._client.delete(MANAGED_RESOURCES, key.name, key.namespace, uid=found.metadata.uid)

@@ -149,7 +149,8 @@ class ShootWriter:
                     if resource == KUSTOMIZATIONS:
                         # Flux prunes on deletion what a Kustomization has applied, but not of one that is suspended.
                         await self._client.patch(resource, key.name, {"spec": {"suspend": True}}, key.namespace)
-                    await self._client.delete(resource, key.name, key.namespace)
+                    uid = metadata_of(found).uid
+                    await self._client.delete(resource, key.name, key.namespace, uid=uid)
 
     async def copy_secrets(self, copies: Iterable[SecretCopy]) -> None:
         """Copy Secrets from the seed, and delete copies that nothing refers to. Raises StepError."""
@@ -158,8 +159,9 @@ class ShootWriter:
             await self._copy(key, one)
         for found in await self._marked(SECRETS):
             if key_of(found) not in wanted:
+                metadata = metadata_of(found)
                 with suppress(NotFound):
-                    await self._client.delete(SECRETS, key_of(found).name, key_of(found).namespace)
+                    await self._client.delete(SECRETS, metadata.name, metadata.namespace, uid=metadata.uid)
 
     async def _origin(self, copy: SecretCopy) -> Object:
         """The Secret in the seed. Raises StepError."""

@@ -18,7 +18,7 @@ from hortus.domains.garden.gardenlets import bootstrap, config
 from hortus.domains.garden.gardenlets.checks import CONFIG_MAPS, DEPLOYMENTS, NAME, SeedChecks
 from hortus.domains.garden.gardenlets.context import FALSE, PROGRESSING, GardenletContext
 from hortus.domains.garden.gardenlets.deploying import SET, seed_set
-from hortus.domains.garden.gardenlets.reading import OpenSeed
+from hortus.domains.garden.gardenlets.reading import OpenSeed, delete_kubeconfig
 from hortus.domains.garden.kinds.gardenlet import GARDEN_NAMESPACE, GARDENLETS, GardenletCondition
 from hortus.domains.garden.kinds.seed import SEEDS, RegisteredSeed
 from hortus.engine import Actor, Cache, Result, StepError, read, without_managed_fields
@@ -101,8 +101,7 @@ class Decommission:
                 await _check_owner(seed, context.key.name)
                 report = await seed_set(seed, context.wiring.clock).delete()
                 place = config.kubeconfig_secret(context.object.spec.config or {})
-                with suppress(NotFound):
-                    await seed.delete(bootstrap.SECRETS, place.name, place.namespace)
+                await delete_kubeconfig(seed, place.namespace, place.name)
                 if report.complete:
                     return None
                 problem = report.message()

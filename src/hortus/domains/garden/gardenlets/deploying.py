@@ -15,7 +15,7 @@ import msgspec
 from hortus.domains.garden.gardenlets import bootstrap, config
 from hortus.domains.garden.gardenlets.charts import FetchedChart, GardenletCharts
 from hortus.domains.garden.gardenlets.checks import SeedChecks
-from hortus.domains.garden.gardenlets.reading import secret_of
+from hortus.domains.garden.gardenlets.reading import delete_kubeconfig, secret_of
 from hortus.domains.garden.gardenlets.settings import GardenletSettings
 from hortus.domains.garden.gardenlets.values import chart_values, checksum_of
 from hortus.domains.garden.kinds.gardenlet import GARDEN_NAMESPACE, Gardenlet, GardenletOperation
@@ -24,7 +24,6 @@ from hortus.engine import Actor, StepError
 from hortus.engine.applysets import ApplyReport, ApplySet, ConfigMapParent, Conflicts, LabelledAdoption, Policy
 from hortus.kube import Client, yaml
 from hortus.kube.clock import Clock
-from hortus.kube.errors import NotFound
 from hortus.kube.kubeconfig.write import document
 from hortus.kube.objects import Object, Resource, parse_time
 
@@ -115,10 +114,7 @@ class GardenletDeployer:
         end = seed.status.client_certificate_expiration_timestamp if seed is not None else ""
         if asked or (end and parse_time(end) <= self._clock.now()):
             place = config.kubeconfig_secret(gardenlet.spec.config or {})
-            try:
-                await target.delete(bootstrap.SECRETS, place.name, place.namespace)
-            except NotFound:
-                return
+            await delete_kubeconfig(target, place.namespace, place.name)
 
     async def _bootstrap(self, gardenlet: Gardenlet, address: str) -> str:
         """The kubeconfig with the bootstrap token, which is renewed once it has expired."""

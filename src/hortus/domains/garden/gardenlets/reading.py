@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -23,6 +23,7 @@ OpenSeed = Callable[[str], AbstractAsyncContextManager[Client | None]]
 
 
 class _Metadata(msgspec.Struct, frozen=True):
+    uid: str = ""
     labels: dict[str, str] | None = None
 
 
@@ -39,6 +40,17 @@ async def secret_of(client: Client, namespace: str, name: str) -> FoundSecret | 
         return msgspec.convert(await client.get(SECRETS, name, namespace), FoundSecret)
     except NotFound:
         return None
+
+
+async def delete_kubeconfig(client: Client, namespace: str, name: str) -> None:
+    """Deletes the kubeconfig that a gardenlet keeps; a Secret of that name with anything else stays. Raises KubeError.
+
+    The configuration of a Gardenlet names the Secret, so its author chooses which one that is.
+    """
+    found = await secret_of(client, namespace, name)
+    if found is not None and set(found.data or {}) == {KUBECONFIG_KEY}:
+        with suppress(NotFound):
+            await client.delete(SECRETS, name, namespace, uid=found.metadata.uid)
 
 
 async def value_of(

@@ -28,6 +28,7 @@ from hortus.engine import (
     Steps,
     Wiring,
 )
+from hortus.engine.owners import is_owned_by
 from hortus.kube.errors import KubeError, NotFound
 from hortus.kube.objects import Object, ObjectKey, Resource
 from hortus.kube.selectors import SelectorError
@@ -135,7 +136,7 @@ class WatcherController(KindController[_Context]):
                 actor=Actor.OPERATOR,
                 after=self._settings.requeue,
             )
-        await context.apply(VIRTUAL_SERVICES, virtual_service(watcher, found), adopt=True)
+        await context.apply(VIRTUAL_SERVICES, virtual_service(watcher, found))
 
     async def _finish(self, context: _Context) -> Result:
         self._state(context, State.READY)
@@ -147,9 +148,17 @@ class WatcherController(KindController[_Context]):
             self._state(context, State.DELETING)
             await context.checkpoint()
         if self._gateways is not None:
-            with suppress(NotFound):
-                await self.wiring.client.delete(VIRTUAL_SERVICES, context.key.name, context.key.namespace)
+            await self._delete_route(context)
         await context.remove_finalizer(Finalizer.WATCHER)
+
+    async def _delete_route(self, context: _Context) -> None:
+        """Delete the VirtualService, unless one of that name is not the Watcher's."""
+        key = context.key
+        live = self.wiring.owned[VIRTUAL_SERVICES].get(key)
+        if live is not None and is_owned_by(live, context.raw):
+            with suppress(NotFound):
+                uid = live["metadata"]["uid"]
+                await self.wiring.client.delete(VIRTUAL_SERVICES, key.name, key.namespace, uid=uid)
 
     def _check_direct(self, watcher: Watcher) -> None:
         """Raises StepError for a Watcher whose events a listener without Istio cannot hand on."""

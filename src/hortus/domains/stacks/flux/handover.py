@@ -61,6 +61,8 @@ CLUSTER_INDEX: Final = "flux-cluster"
 _NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 _PATIENCE: Final = 10.0
 """Seconds that the first reconcile waits for the list of HelmReleases; later ones do not wait."""
+_RECORDS_PLACE: Final = {"app.kubernetes.io/managed-by": MANAGER, "app.kubernetes.io/component": "helm-records"}
+"""Labels of namespaces that are made for helm's records, and deleted with them."""
 _RECORDS: Final = f"owner=helm,name={RELEASE.name}"
 """Selects helm's records of a release (helm.sh/helm, `pkg/storage/driver/secrets.go`)."""
 
@@ -300,7 +302,8 @@ class FluxHandover:
                 await context.client.get(_NAMESPACES, name)
             except NotFound:
                 with suppress(AlreadyExists):
-                    await context.client.create(_NAMESPACES, {"metadata": {"name": name}})
+                    made = {"metadata": {"name": name, "labels": dict(_RECORDS_PLACE)}}
+                    await context.client.create(_NAMESPACES, made)
 
     async def _drop_records(self, context: AddonContext, key: str) -> None:
         """Delete helm's records of a chart: nobody shall uninstall by them what is installed by others."""
@@ -310,7 +313,12 @@ class FluxHandover:
                 await context.client.delete_collection(SECRETS, place, labels=_RECORDS)
                 return
             with suppress(NotFound):
-                await context.client.delete(_NAMESPACES, place)
+                live = metadata_of(await context.client.get(_NAMESPACES, place))
+                if _RECORDS_PLACE.items() <= live.labels.items():
+                    await context.client.delete(_NAMESPACES, place, uid=live.uid)
+                else:
+                    # Somebody else made it, or Hortus before it labelled such namespaces.
+                    await context.client.delete_collection(SECRETS, place, labels=_RECORDS)
 
     async def _apply_secret(self, secret: Object) -> None:
         live = self._caches.secrets.get(key_of(secret))
