@@ -7,6 +7,7 @@ import base64
 from tests.benchmarks.fleet import shoot
 
 from hortus.domains.agents.fleet.changes import AGENT_CHANGE
+from hortus.domains.agents.fleet.distribution import DISTRIBUTABLE
 from hortus.domains.agents.types import AGENT_CONFIGURATIONS
 from hortus.engine.rollouts.types import ROLLOUT_POLICIES
 from hortus.kube.objects import Object
@@ -44,7 +45,8 @@ def key_of_turn(turn: int) -> bytes:
 
 def keys(turn: int) -> Object:
     data = {"key": base64.b64encode(key_of_turn(turn)).decode()}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": KEYS, "namespace": FLEET}, "data": data}
+    metadata = {"name": KEYS, "namespace": FLEET, "labels": {DISTRIBUTABLE: "true"}}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
 
 
 def configuration() -> Object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hortus.domains.agents.fleet.distribution import DISTRIBUTABLE
 from hortus.engine.rollouts.types import ROLLOUT_POLICIES
 from hortus.kube.objects import Object, Resource
 
@@ -43,7 +44,7 @@ def keys() -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": "agent-keys", "namespace": FLEET},
+        "metadata": {"name": "agent-keys", "namespace": FLEET, "labels": {DISTRIBUTABLE: "true"}},
         "stringData": {"key": "a-key"},
     }
 

@@ -17,6 +17,7 @@ from hortus.cli.install.rollout import established
 from hortus.cli.plan.flags import plan_flags
 from hortus.cli.plan.running import PlanRequest, run_plan
 from hortus.domains import all_domains
+from hortus.domains.agents.fleet.distribution import DISTRIBUTABLE
 from hortus.domains.agents.types import AGENT_CONFIGURATIONS
 from hortus.kube import Access, Client, Resource, yaml
 from hortus.kube.errors import NotFound
@@ -116,7 +117,9 @@ async def live_fleet(
         wanted = [crd(kind) for name, kind in kinds if name not in without]
         await asyncio.gather(*(_define(client, one) for one in wanted if one["metadata"]["name"] not in there))
         await client.apply(NAMESPACES, {"metadata": {"name": FLEET}}, field_manager="test")
-        await client.apply(SECRETS, _secret("agent-keys", {"key": b"the-key"}, {}), field_manager="test")
+        await client.apply(
+            SECRETS, _secret("agent-keys", {"key": b"the-key"}, {DISTRIBUTABLE: "true"}), field_manager="test"
+        )
         for name, kubeconfig in kubeconfigs.items():
             labels = {"fleet.hortus.dev/kubeconfig": "true", "fleet.hortus.dev/purpose": purposes.get(name, "test")}
             secret = _secret(name, {"config": yaml.dump(kubeconfig).encode()}, labels)

@@ -6,6 +6,7 @@ from random import Random
 
 from tests.cli.plan.edits.shape import FLEET, SECRETS, Edit, Seen, created, deleted, name_of, other, patched
 
+from hortus.domains.agents.fleet.distribution import DISTRIBUTABLE
 from hortus.kube.objects import Object, Resource
 
 CONFIGURATIONS = Resource("fleet.hortus.dev", "v1alpha1", "agentconfigurations", "AgentConfiguration")
@@ -23,7 +24,8 @@ def _template(**agent: object) -> Object:
 
 
 def founding() -> list[Edit]:
-    keys = created(SECRETS, _KEYS, FLEET, stringData={"key": "a-key"})
+    labels = {"labels": {DISTRIBUTABLE: "true"}}
+    keys = created(SECRETS, _KEYS, FLEET, metadata=labels, stringData={"key": "a-key"})
     spec = {"clusterSelector": {}, "template": _template(keysSecret=_KEYS)}
     return [
         Edit(_AGENTS, "agents everywhere", (keys, created(CONFIGURATIONS, "everywhere", FLEET, spec=spec))),
