@@ -68,6 +68,7 @@ def generated() -> dict[Path, str]:
     files = {CHART / "files" / "crds" / f"{_crd_name(kind)}.yaml": _NOTE + yaml.dump(kind) for kind in _crds()}
     granted = {
         "management": contents.MANAGEMENT,
+        "everywhere": contents.EVERYWHERE,
         "replicas": contents.REPLICAS,
         "sharding": contents.SHARDING,
         "webhooks": contents.WEBHOOKS,

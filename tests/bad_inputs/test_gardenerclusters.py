@@ -205,7 +205,6 @@ async def test_names_and_annotations_at_the_limits_work(here: World, owned: bool
 async def test_what_the_schema_cannot_know_becomes_an_error_that_says_what_to_do(
     here: World, change: Any, reason: str, says: str
 ) -> None:
-    here.flags = ["--allowed-secret-namespaces=*/nowhere"]
     async with here.controlled():
         await here.create(here.cluster(**change))
         shown = await here.until_condition(reason)

@@ -34,8 +34,9 @@ SHARED_FLAGS: Final[tuple[Flag, ...]] = (
         "trusted-namespaces",
         "string",
         GO_NAMESPACES,
-        "Namespaces whose objects act with all permissions of Hortus, separated by commas; * stands for any text. "
-        "Objects of others act with the permissions of ServiceAccount hortus-deputy in their namespace.",
+        "Namespaces whose objects act with all permissions of Hortus, separated by commas; * stands for any text. That "
+        "of --watch-namespace is one of them. Objects of others act with the permissions of ServiceAccount "
+        "hortus-deputy in their namespace.",
     ),
     Flag("cluster-request-timeout", "duration", 10.0, "Time limit for one request to a cluster."),
     Flag("k8s-skr-client-qps", "float", 50.0, "Requests a second to one cluster."),

@@ -70,7 +70,8 @@ async def process_context(
                 shoots=_shoots(manager, garden, garden_namespace, domains) if file else Cache("shoots of no garden"),
                 pool=pool,
                 kubeconfigs=kubeconfigs,
-                deputies=Deputies(client, values["trusted-namespaces"], clock=manager.clock),
+                # One watched namespace is the operator's choice, as is that of the Go systems.
+                deputies=Deputies(client, f"{values['trusted-namespaces']},{namespace}", clock=manager.clock),
                 gate=_gate(manager, values),
                 change_kinds=[kind for domain in domains if domain.served(values) for kind in domain.change_kinds()],
                 leftovers=LeftoverRecorder(

@@ -67,7 +67,8 @@ class RbacRules(NamedTuple):
     fleet: Sequence[Permission] = ()
     """On the management cluster, in the fleet's namespace."""
     wide: Sequence[Permission] = ()
-    """On the management cluster, in all namespaces, and for objects that have none."""
+    """On the management cluster, in all namespaces, and for objects that have none. Without a `flag` they are granted
+    where all namespaces are watched."""
     garden: Sequence[Permission] = ()
     """In the garden, in the namespace of the project."""
     garden_wide: Sequence[Permission] = ()

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-from tests.domains.clusters.world import World, condition, world
-from tests.simulation.garden import started_garden
+from tests.domains.clusters.world import World, condition
 
 from hortus.domains.clusters.garden import SHOOTS
 from hortus.domains.clusters.types import RUNTIMES, Annotation
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.kube.objects import Object
-from hortus.simulation.settings import GardenSettings
 
 OWNER = "infrastructuremanager.kyma-project.io/runtime-id"
 
@@ -316,19 +313,3 @@ async def test_a_failed_runtime_gets_its_gardener_cluster_back_and_stays_as_it_i
         await here.until("GardenerCluster", "rt-1", lambda found: not (found.get("status") or {}) and found)
         await here.rest()
         assert (await here.client.get(RUNTIMES, "rt-1", here.namespace))["status"] == failed["status"]
-
-
-ALLOWED = "credentials.hortus.dev/allowed-namespaces"
-
-
-@pytest.mark.parametrize("watched", ["all", "one"])
-async def test_a_shoot_lets_the_namespace_of_its_runtime_have_its_kubeconfig(watched: str) -> None:
-    """Needed only with all namespaces watched; with one, as in the Go system, there is nothing to permit."""
-    with started_garden(GardenSettings()) as server:
-        async with world(server) as here:
-            if watched == "all":
-                here.choices["namespace"] = ""
-            async with here.controlled():
-                await here.create()
-                made = await here.until("Shoot", "c-1", lambda found: found)
-    assert made["metadata"]["annotations"].get(ALLOWED) == (here.namespace if watched == "all" else None)

@@ -285,7 +285,6 @@ async def test_a_cluster_deleted_while_the_controller_was_down_takes_its_secret_
 async def test_a_secret_in_another_namespace_goes_with_its_cluster_too() -> None:
     async with running_apiserver() as server, world(server) as here:
         here.watched = "*"
-        here.flags = ["--allowed-secret-namespaces=*/default", "--allowed-shoots=*/*"]
         async with here.controlled():
             await here.create(here.cluster(secret={"namespace": "default"}))
             await here.until_condition(CREATED)
@@ -296,10 +295,9 @@ async def test_a_secret_in_another_namespace_goes_with_its_cluster_too() -> None
             await here.until_gone("Secret", "kubeconfig-rt-1", "default")
 
 
-async def test_a_secret_that_the_go_system_laid_out_in_another_namespace_outlives_a_missing_grant() -> None:
+async def test_a_secret_that_the_go_system_laid_out_in_another_namespace_is_had_by_naming_its_owner() -> None:
     async with running_apiserver() as server, world(server) as here:
         here.watched = "*"
-        here.flags = ["--allowed-shoots=*/*"]
         labels = {
             Label.SHOOT_NAME: "c-1",
             Label.MANAGED_BY: "infrastructure-manager",
@@ -311,10 +309,9 @@ async def test_a_secret_that_the_go_system_laid_out_in_another_namespace_outlive
         cluster = await here.create(here.cluster(secret={"namespace": "default"}))
         async with here.controlled():
             shown = await here.until_condition("ConditionReasonFailedToCreateSecret")
-            assert "--allowed-secret-namespaces" in shown["message"]
+            assert "secret default/kubeconfig-rt-1 exists" in shown["message"]
             await here.rest(namespace="default")
             assert await here.client.get(SECRETS, "kubeconfig-rt-1", "default") == made
-        here.flags.append("--allowed-secret-namespaces=*/default")
         owner = f"{here.namespace}/rt-1/{cluster['metadata']['uid']}"
         said = {"metadata": {"annotations": {Annotation.OWNER: owner}}}
         await here.client.patch(SECRETS, "kubeconfig-rt-1", said, "default")
@@ -324,7 +321,6 @@ async def test_a_secret_that_the_go_system_laid_out_in_another_namespace_outlive
 
 async def test_so_does_one_where_the_controller_does_not_watch(here: World) -> None:
     name = f"kubeconfig-{here.namespace}"
-    here.flags = ["--allowed-secret-namespaces=*/default"]
     async with here.controlled():
         await here.create(here.cluster(secret={"namespace": "default", "name": name}))
         await here.until_condition(CREATED)
@@ -525,7 +521,6 @@ async def test_two_clusters_of_one_shoot_made_at_once_make_one_secret(here: Worl
 async def test_a_secret_that_somebody_laid_out_elsewhere_for_the_shoot_gets_no_kubeconfig() -> None:
     async with running_apiserver() as server, world(server) as here:
         here.watched = "*"
-        here.flags = ["--allowed-shoots=*/*"]
         bait = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bait", "namespace": "default"}}
         bait["metadata"]["labels"] = {Label.SHOOT_NAME: "c-1"}
         made = await here.client.create(SECRETS, bait)

@@ -33,10 +33,6 @@ async def keeping(here: World) -> str:
     vault = f"{here.namespace}-vault"
     await here.client.create(NAMESPACES, {"metadata": {"name": vault}})
     here.leftovers = True
-    here.flags = [
-        f"--allowed-shoots={here.namespace}/*",
-        f"--allowed-secret-namespaces={here.namespace}/{vault}",
-    ]
     async with here.controlled():
         await here.create(here.cluster(secret={"namespace": vault}))
         await here.until_condition("KubeconfigSecretCreated")

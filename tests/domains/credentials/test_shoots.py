@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from hortus.domains.credentials.shoots import ShootFacts, became_usable, outline, outline_of
-from hortus.domains.credentials.types import Annotation
 from hortus.engine import Change
 from hortus.kube.objects import Object, ObjectKey
 
@@ -16,16 +15,13 @@ EXTERNAL = {"name": "external", "url": "https://api.c-1"}
 ISSUER = {"name": "service-account-issuer", "url": "https://issuer.c-1"}
 
 
-def shoot(
-    uid: str = "s-1", *, state: str = "Succeeded", allowed: str = "", addresses: Any = (EXTERNAL, ISSUER)
-) -> Object:
+def shoot(uid: str = "s-1", *, state: str = "Succeeded", addresses: Any = (EXTERNAL, ISSUER)) -> Object:
     return {
         "metadata": {
             "name": "c-1",
             "namespace": "garden-demo",
             "uid": uid,
             "resourceVersion": "7",
-            "annotations": {Annotation.ALLOWED_NAMESPACES: allowed},
         },
         "spec": {"provider": {"type": "aws"}},
         "status": {
@@ -37,15 +33,15 @@ def shoot(
 
 
 def test_of_a_shoot_only_what_decides_is_kept() -> None:
-    kept = outline(shoot(allowed="team-a, team-b,"))
+    kept = outline(shoot())
     assert kept["metadata"] == {"name": "c-1", "namespace": "garden-demo", "uid": "s-1", "resourceVersion": "7"}
-    assert outline_of(kept) == ShootFacts("s-1", ("https://api.c-1",), ("team-a", "team-b"), True)
+    assert outline_of(kept) == ShootFacts("s-1", ("https://api.c-1",), True)
     assert outline_of(kept).home == "s-1 https://api.c-1"
 
 
 def test_a_shoot_that_was_only_just_made_has_no_home() -> None:
     bare = outline({"metadata": {"name": "c-1", "namespace": "garden-demo", "uid": "s-1"}})
-    assert outline_of(bare) == ShootFacts("s-1", (), (), False)
+    assert outline_of(bare) == ShootFacts("s-1", (), False)
     assert outline_of(bare).home == ""
 
 
@@ -57,11 +53,10 @@ def test_a_shoot_that_was_only_just_made_has_no_home() -> None:
         (shoot(), shoot(), False),
         (shoot(), shoot("s-2"), True),
         (shoot(addresses=()), shoot(), True),
-        (shoot(), shoot(allowed="team-a"), True),
         (shoot(state="Processing"), shoot(), True),
         (shoot(), shoot(state="Processing"), False),
     ],
-    ids=["appeared", "gone", "the same", "made again", "has moved", "allows another", "was built", "is being changed"],
+    ids=["appeared", "gone", "the same", "made again", "has moved", "was built", "is being changed"],
 )
 def test_a_shoot_that_may_have_become_usable_is_worth_a_reconcile(
     old: Object | None, new: Object | None, usable: bool

@@ -131,6 +131,7 @@ class World:
         self.registry = CollectorRegistry()
         self.watched = ""
         """The namespace which the controller watches; the test's own when empty."""
+        self.trusted = "*"
         self.spread = 0.0
         self.flags: list[str] = []
         """Further ones."""
@@ -175,16 +176,14 @@ class World:
         uid: str = "s-1",
         url: str = "https://api.c-1",
         version: int = 1,
-        allowed: tuple[str, ...] = (),
     ) -> None:
         """Put a shoot into the controller's cache."""
         metadata = {"name": name, "namespace": "garden-demo", "uid": uid, "resourceVersion": str(version)}
-        annotations = {Annotation.ALLOWED_NAMESPACES: ",".join(allowed)}
         status = {
             "advertisedAddresses": [{"name": "external", "url": url}],
             "lastOperation": {"type": "Create", "state": "Succeeded"},
         }
-        self.shoots.put(outline({"metadata": {**metadata, "annotations": annotations}, "status": status}))
+        self.shoots.put(outline({"metadata": metadata, "status": status}))
 
     # Conditions to wait for.
 
@@ -291,6 +290,7 @@ class World:
                 settings=self._settings(),
                 events=events,
                 gate=RolloutGate(fleet if self.governed else None),
+                deputies=Deputies(client, self.trusted, clock=manager.clock),
                 leftovers=LeftoverRecorder(client if self.leftovers else None, self.namespace),
             )
             if self.governed:

@@ -286,6 +286,8 @@ async def _permissions(client: Client, parts: _Parts, values: Mapping[str, Any],
     leases = contents.SHARDING if values["sharding"] else contents.REPLICAS
     try:
         denied = await _denied(client, contents.MANAGEMENT, watched, user)
+        if not watched:
+            denied += await _denied(client, contents.EVERYWHERE, "", user)
         for place, by_flag in (
             (watched, contents.OPTIONAL),
             (values["fleet-namespace"], contents.FLEET),

@@ -38,7 +38,7 @@ FLEET: Mapping[str, tuple[Permission, ...]] = {rules.flag: tuple(rules.fleet) fo
 
 
 def _wide() -> dict[str, tuple[Permission, ...]]:
-    found = {rules.flag: tuple(rules.wide) for rules in _RULES if rules.wide}
+    found = {rules.flag: tuple(rules.wide) for rules in _RULES if rules.flag and rules.wide}
     for lease in (lease for domain in _DOMAINS for lease in domain.rivals()):
         held = Permission(LEASES.group, LEASES.resources, _HOLD, "holds the lease of an operator", names=(lease.name,))
         found[lease.flags[0]] = (*found.get(lease.flags[0], ()), held)
@@ -48,6 +48,11 @@ def _wide() -> dict[str, tuple[Permission, ...]]:
 _HOLD = ("get", "list", "watch", "update")
 WIDE: Mapping[str, tuple[Permission, ...]] = _wide()
 """Permissions in the whole management cluster, by the name of the flag that needs them."""
+
+EVERYWHERE: tuple[Permission, ...] = tuple(
+    dict.fromkeys(rule for rules in _RULES if not rules.flag for rule in rules.wide)
+)
+"""Permissions in the whole management cluster where all namespaces are watched."""
 
 ELSEWHERE: tuple[NamespaceRules, ...] = tuple(place for rules in _RULES for place in rules.elsewhere)
 """Permissions in further namespaces of the management cluster."""

@@ -200,7 +200,6 @@ def _conversion(client: Client, workloads: Workloads, settings: Settings, profil
         audit_log_mandatory=settings.audit_log_mandatory,
         structured_authentication=settings.structured_authentication,
         ignore_removed_zones=settings.ignore_removed_zones,
-        watched=settings.namespace,
         profiles=profiles,
     )
 

@@ -38,7 +38,6 @@ from hortus.domains.clusters.shoot import (
     shoot_for,
 )
 from hortus.domains.clusters.types import ConditionType, Reason, Runtime
-from hortus.domains.credentials.types import HOME
 from hortus.engine import NEVER, WARNING, Actor, Cache, NotReadable, StepError
 from hortus.kube.objects import Object, ObjectKey
 
@@ -59,13 +58,9 @@ class Conversion:
         audit_log_mandatory: bool,
         structured_authentication: bool,
         ignore_removed_zones: bool,
-        watched: str = HOME,
         profiles: Cache | None = None,
     ) -> None:
-        """`watched` is the namespace of the Runtimes, empty for all.
-
-        `profiles` holds what `profile_outline` leaves of the garden's CloudProfiles; without it none is asked.
-        """
+        """`profiles` holds what `profile_outline` leaves of the garden's CloudProfiles; without it none is asked."""
         self.configuration = configuration
         self._tenants = tenants
         self._workloads = workloads
@@ -73,7 +68,6 @@ class Conversion:
         self._audit_log_mandatory = audit_log_mandatory
         self._switches = Context(structured_authentication=structured_authentication)
         self._ignore_removed_zones = ignore_removed_zones
-        self._watched = watched
         self._profiles = profiles
 
     async def shoot(self, runtime: Runtime) -> Object:
@@ -111,7 +105,6 @@ class Conversion:
             operator_cidrs=ranges.operator,
             nat_address=ranges.nat,
             ignore_removed_zones=self._ignore_removed_zones,
-            allowed_namespace=self._allowed_namespace(runtime),
         )
 
     async def _ranges(self, runtime: Runtime) -> Ranges:
@@ -120,11 +113,6 @@ class Conversion:
         if not self._access.enabled or acl is None or not acl.allowed_cidrs:
             return Ranges()
         return await self._access.ranges(runtime.metadata.namespace)
-
-    def _allowed_namespace(self, runtime: Runtime) -> str:
-        """A GardenerCluster outside the home namespace needs a grant, and the Shoot is this Runtime's to give one."""
-        namespace = runtime.metadata.namespace
-        return "" if self._watched or namespace == HOME else namespace
 
     def _profile(self, runtime: Runtime) -> Offer | None:
         """The garden's offer, as far as it may be watched. The garden has the last word anyway."""

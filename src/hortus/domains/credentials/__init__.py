@@ -38,7 +38,7 @@ class _Credentials(Domain):
     def rules(self) -> RbacRules:
         from hortus.domains.credentials import rbac
 
-        return RbacRules(management=rbac.MANAGEMENT, garden=rbac.GARDEN)
+        return RbacRules(management=rbac.MANAGEMENT, wide=rbac.WIDE, garden=rbac.GARDEN)
 
     def check(self, values: Mapping[str, Any]) -> None:
         from hortus.domains.credentials.settings import Settings

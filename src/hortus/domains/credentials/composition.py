@@ -9,7 +9,7 @@ from hortus.domains.credentials.controller import GardenerClusterController
 from hortus.domains.credentials.garden import Garden, GardenClient
 from hortus.domains.credentials.issuing import ADVICE, KubeconfigIssuer
 from hortus.domains.credentials.metrics import CredentialMetrics
-from hortus.domains.credentials.secrets import ClusterSecrets
+from hortus.domains.credentials.secrets import ClusterSecrets, SecretStores
 from hortus.domains.credentials.settings import Settings
 from hortus.domains.credentials.shoots import ShootFactsCache, became_usable
 from hortus.domains.credentials.types import MANAGER, SECRET_SELECTOR
@@ -23,6 +23,7 @@ from hortus.engine import (
     spec_or_metadata_changed,
     wire,
 )
+from hortus.engine.deputies import Deputies
 from hortus.engine.kubeconfigs import (
     SECRETS,
     ClusterProof,
@@ -62,6 +63,7 @@ def add_to(process: ProcessContext) -> Reload:
         events=events,
         deny=process.pool.settings.deny,
         gate=process.gate,
+        deputies=process.deputies,
         leftovers=process.leftovers,
     )
 
@@ -78,6 +80,7 @@ def add_controller(
     events: EventRecorder,
     deny: tuple[Network, ...],
     gate: RolloutGate,
+    deputies: Deputies,
     leftovers: LeftoverRecorder,
 ) -> GardenerClusterController:
     """Add the controller to `manager`. `client` is the management cluster, `garden` the Gardener API.
@@ -97,6 +100,7 @@ def add_controller(
         settings=settings,
         events=events,
         gate=gate,
+        deputies=deputies,
         leftovers=leftovers,
     )
 
@@ -111,20 +115,23 @@ def assemble(
     settings: Settings,
     events: EventRecorder,
     gate: RolloutGate,
+    deputies: Deputies,
     leftovers: LeftoverRecorder,
 ) -> GardenerClusterController:
     """Assemble the controller with any garden and any proof; `shoots` holds what `outline` leaves of Shoots."""
     wiring = wire(manager, GardenerClusterController, client=client, events=events, namespace=settings.namespace)
     cache = manager.cache(SECRETS, namespace=settings.namespace, labels=SECRET_SELECTOR, transform=sealed)
-    typed, store = TypedCache(KubeconfigSecret, cache), KubeconfigStore(client, cache, field_manager=MANAGER)
-    secrets, metrics = ClusterSecrets(wiring.cache, typed, store), CredentialMetrics(manager.registry)
+    typed = TypedCache(KubeconfigSecret, cache)
+    stores = SecretStores(KubeconfigStore(client, cache, field_manager=MANAGER), cache, deputies)
+    secrets, metrics = ClusterSecrets(wiring.cache, typed, stores), CredentialMetrics(manager.registry)
     manager.on_handover(metrics.shed)
     reconciler = GardenerClusterController(
         wiring,
         secrets=secrets,
-        cleanup=Cleanup(client=client, secrets=typed, store=store, namespace=settings.namespace),
+        cleanup=Cleanup(client=client, secrets=typed, stores=stores, deputies=deputies, namespace=settings.namespace),
         issuer=KubeconfigIssuer(garden, proof, manager.clock),
         shoots=ShootFactsCache(shoots, settings.garden_namespace),
+        deputies=deputies,
         leftovers=leftovers,
         settings=settings,
         metrics=metrics,

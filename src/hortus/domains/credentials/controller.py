@@ -2,13 +2,14 @@
 
 Conditions it owns: `KubeconfigManagement` of GardenerClusters, and their `status.state`.
 Objects it owns: the Secrets that GardenerClusters name; it also removes the force-rotation annotation, and adds a
-finalizer to a GardenerCluster whose Secret lies where it does not watch.
+finalizer to a GardenerCluster whose Secret lies where it does not watch, or where its deputy writes it.
 It watches: GardenerClusters (spec and metadata), Secrets with a shoot label, Shoots (that one has come to be).
 It asks the garden only when a kubeconfig is due, and writes nothing when nothing changed. A rotation that is due waits
 for the rollout that governs it, where there is one, and never until the kubeconfig ends.
 It never: changes a Shoot, adopts or deletes a Secret that belongs to another GardenerCluster (`ownership`), fetches or
-stores more than the operator grants (`grants`), drops a kubeconfig before the next one was seen to work, undoes another
-writer as fast as it can (`RepairBackoff`), puts a credential into a log, an event or a condition.
+stores more than the namespace of a GardenerCluster may (`engine.deputies`), drops a kubeconfig before the next one was
+seen to work, undoes another writer as fast as it can (`RepairBackoff`), puts a credential into a log, an event or a
+condition.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from hortus.domains.credentials import service
 from hortus.domains.credentials.changes import KUBECONFIG, KUBECONFIG_ROTATION
 from hortus.domains.credentials.cleanup import Cleanup
 from hortus.domains.credentials.debts import RELEASE_AFTER, secret_debt
+from hortus.domains.credentials.garden import SHOOTS
 from hortus.domains.credentials.issuing import MISSING_SHOOT_PAUSE, KubeconfigIssuer
 from hortus.domains.credentials.metrics import CredentialMetrics
 from hortus.domains.credentials.ownership import Creations
 from hortus.domains.credentials.secrets import ClusterSecrets
-from hortus.domains.credentials.service import STAMPS, Action, Decision
+from hortus.domains.credentials.service import STAMPS, Decision
 from hortus.domains.credentials.settings import Settings
 from hortus.domains.credentials.shoots import ShootFactsCache
 from hortus.domains.credentials.types import (
@@ -53,14 +55,15 @@ from hortus.engine import (
     Wiring,
     metadata_of,
 )
-from hortus.engine.kubeconfigs import KubeconfigSecret, RepairBackoff, restores_identity
+from hortus.engine.deputies import Action, Deputies, refusal
+from hortus.engine.kubeconfigs import SECRETS, KubeconfigSecret, RepairBackoff, restores_identity
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.rollouts import RolloutGate, waits_for
 from hortus.kube.errors import KubeError, NotFound
 from hortus.kube.objects import Object, ObjectKey, key_of, parse_time
 
 UNKNOWN_PAUSE = 10.0
-"""Seconds to the next reconcile of a cluster whose shoot may allow it, while the garden's shoots are not known yet."""
+"""Seconds to the next reconcile of a cluster whose rotation is due, while the rollouts are not known yet."""
 TWIN_PAUSE = 1.0
 """Seconds to the next reconcile of a cluster while another one of the same shoot makes the Secret they share; that it
 has is watched, this is for when it fails."""
@@ -110,6 +113,7 @@ class GardenerClusterController(KindController[ClusterContext]):
         cleanup: Cleanup,
         issuer: KubeconfigIssuer,
         shoots: ShootFactsCache,
+        deputies: Deputies,
         leftovers: LeftoverRecorder,
         settings: Settings,
         metrics: CredentialMetrics,
@@ -121,6 +125,7 @@ class GardenerClusterController(KindController[ClusterContext]):
         self._cleanup = cleanup
         self._issuer = issuer
         self._shoots = shoots
+        self._deputies = deputies
         self._leftovers = leftovers
         self._settings = settings
         self._metrics = metrics
@@ -158,9 +163,8 @@ class GardenerClusterController(KindController[ClusterContext]):
 
     def steps(self, context: ClusterContext) -> Steps:
         return (
-            self._check_grants,
-            self._ensure_finalizer,
             self._find_secret,
+            self._ensure_finalizer,
             self._find_keeper,
             self._decide,
             self._ask,
@@ -205,25 +209,6 @@ class GardenerClusterController(KindController[ClusterContext]):
 
     # The steps.
 
-    async def _check_grants(self, context: ClusterContext) -> Result | None:
-        """Go on when it is known that the cluster may have what it asks for."""
-        cluster, grants = context.object, self._settings.grants
-        if refusal := grants.secret_refusal(cluster):
-            raise StepError(refusal, reason=Reason.CREATE_FAILED, actor=Actor.USER, after=MISSING_SHOOT_PAUSE)
-        shoot = self._shoots.get(cluster.shoot)
-        refusal = grants.shoot_refusal(cluster, () if shoot is None else shoot.allowed)
-        if refusal and not self._shoots.has_synced and cluster.status.state == State.READY:
-            # It was allowed before this process began, and what the shoot allows is not known yet.
-            return Result(requeue_after=UNKNOWN_PAUSE)
-        if refusal:
-            raise StepError(refusal, reason=Reason.KUBECONFIG_FAILED, actor=Actor.OPERATOR, after=MISSING_SHOOT_PAUSE)
-        return None
-
-    async def _ensure_finalizer(self, context: ClusterContext) -> None:
-        """Add the finalizer to a cluster whose Secret is not watched; it stays until the Secret is deleted."""
-        if not self._cleanup.watches(context.object.secret.namespace):
-            await context.ensure_finalizer(FINALIZER)
-
     async def _find_secret(self, context: ClusterContext) -> Result | None:
         """Find the Secret, first of all, so that the garden is asked for nothing that could not be written."""
         cluster = context.object
@@ -232,8 +217,16 @@ class GardenerClusterController(KindController[ClusterContext]):
             return None
         if not self._creations.begin(cluster):
             return Result(requeue_after=TWIN_PAUSE)
+        if not cluster.is_at_home:
+            creation = Action("create", SECRETS.group, SECRETS.plural, cluster.secret.namespace)
+            await self._require(cluster, creation, Reason.CREATE_FAILED)
         context.secret = await self._secrets.find_unlabelled(cluster)
         return None
+
+    async def _ensure_finalizer(self, context: ClusterContext) -> None:
+        """Add the finalizer before there is a Secret that it stands for."""
+        if self._cleanup.needs_finalizer(context.object):
+            await context.ensure_finalizer(FINALIZER)
 
     async def _find_keeper(self, context: ClusterContext) -> None:
         if context.secret is not None:
@@ -265,8 +258,12 @@ class GardenerClusterController(KindController[ClusterContext]):
     async def _renew(self, context: ClusterContext) -> None:
         """Fetch a kubeconfig, prove it, store it."""
         decision, cluster = context.decision, context.object
-        if decision.action is Action.KEEP:
+        if decision.action is service.Action.KEEP:
             return
+        fetching = Action(
+            "create", SHOOTS.group, f"{SHOOTS.plural}/adminkubeconfig", self._settings.garden_namespace, cluster.shoot
+        )
+        await self._require(cluster, fetching, Reason.KUBECONFIG_FAILED)
         if decision.damaged:
             self._pause_repairs(context, decision.why)
         kubeconfig = await self._issuer.issue(cluster, seconds=int(self._settings.policy.lifetime), home=context.home)
@@ -276,7 +273,7 @@ class GardenerClusterController(KindController[ClusterContext]):
         else:
             secret = context.secret or await self._secrets.taken(cluster)
             plan = service.secret_plan(cluster, shared=context.shared)
-            context.secret = await self._secrets.change(secret, plan.renewal(secret, kubeconfig))
+            context.secret = await self._secrets.change(cluster, secret, plan.renewal(secret, kubeconfig))
             context.reason = Reason.ROTATED
             if context.secret is None:
                 raise service.secret_deleted()
@@ -287,14 +284,14 @@ class GardenerClusterController(KindController[ClusterContext]):
     async def _repair(self, context: ClusterContext) -> None:
         """Restore the labels and the owner of a Secret whose kubeconfig is kept."""
         secret = context.secret
-        if context.decision.action is not Action.KEEP or secret is None or context.shared:
+        if context.decision.action is not service.Action.KEEP or secret is None or context.shared:
             return
         patch = service.repair(context.object, secret, home=context.home)
         if patch is None:
             return
         if damaged := restores_identity(patch):
             self._pause_repairs(context, "its labels or owners are taken off")
-        await self._secrets.change(secret, patch)
+        await self._secrets.change(context.object, secret, patch)
         if damaged:
             self._repairs.repaired(context.key, self.wiring.clock.monotonic())
 
@@ -330,17 +327,27 @@ class GardenerClusterController(KindController[ClusterContext]):
         await context.remove_finalizer(FINALIZER)
 
     async def _record(self, context: ClusterContext, error: KubeError) -> bool:
-        """Record the Secret as left, once its deletion has failed for long enough; returns whether it is recorded.
+        """Record the Secret as left, once its deletion has failed for long enough; returns whether to release it.
 
-        Raises KubeError.
+        Without a record a Secret stays that Hortus may delete. Raises KubeError.
         """
         began = parse_time(context.object.metadata.deletion_timestamp or "")
-        if context.now < began + RELEASE_AFTER or not await self._leftovers.record(secret_debt(context.object, error)):
+        if context.now < began + RELEASE_AFTER:
+            return False
+        recorded = await self._leftovers.record(secret_debt(context.object, error))
+        if not recorded and self._deputies.trusts(context.key.namespace):
             return False
         secret = context.object.secret.object_key
         text = f"released without its secret {secret}, which could not be deleted: {error}"
         context.event(WARNING, Reason.DELETE_FAILED, text)
         return True
+
+    async def _require(self, cluster: GardenerCluster, action: Action, reason: str) -> None:
+        """Raises StepError with a reason of the contract for what the cluster's namespace may not have done."""
+        namespace = cluster.metadata.namespace
+        if not await self._deputies.may(namespace, action):
+            text = refusal(namespace, action)
+            raise StepError(text, reason=reason, actor=Actor.OPERATOR, after=MISSING_SHOOT_PAUSE)
 
     def _pause_repairs(self, context: ClusterContext, why: str) -> None:
         """Report a Secret that is damaged again and again, and repair it less and less often."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
+from hortus.engine.deputies import IMPERSONATES, REVIEWS
 from hortus.engine.rbac import Permission
 
 _GROUP, _CLUSTERS = GARDENER_CLUSTERS.group, GARDENER_CLUSTERS.plural
@@ -16,6 +17,9 @@ MANAGEMENT: tuple[Permission, ...] = (
     Permission("", ("secrets",), ("get", "list", "watch", "create", "patch", "delete"), "keeps the kubeconfigs"),
 )
 """In the namespace of the GardenerClusters, and in every one where they let their Secrets lie."""
+
+WIDE: tuple[Permission, ...] = (IMPERSONATES, REVIEWS)
+"""In the whole management cluster, where all namespaces are watched: one watched namespace is trusted."""
 
 GARDEN: tuple[Permission, ...] = (
     Permission(

@@ -19,11 +19,31 @@ from hortus.domains.credentials.ownership import (
     is_ours,
     key_of_claim,
 )
-from hortus.domains.credentials.types import GardenerCluster, Reason
-from hortus.engine import Actor, StepError, TypedCache, read
+from hortus.domains.credentials.types import MANAGER, GardenerCluster, Reason
+from hortus.engine import Actor, Cache, StepError, TypedCache, read
+from hortus.engine.deputies import Deputies
 from hortus.engine.kubeconfigs import IssuedKubeconfig, KubeconfigSecret, KubeconfigStore
 from hortus.kube.errors import AlreadyExists, BadRequest, KubeError
 from hortus.kube.objects import Object, ObjectKey, key_of
+
+
+class SecretStores:
+    """The Secrets that GardenerClusters write, with the permissions by which each is written."""
+
+    def __init__(self, ours: KubeconfigStore, cache: Cache, deputies: Deputies) -> None:
+        """`ours` has the permissions of Hortus; `cache` is that of all Secrets."""
+        self.ours = ours
+        self._cache = cache
+        self._deputies = deputies
+
+    def of(self, namespace: str, secret: ObjectKey) -> KubeconfigStore:
+        """The store for a Secret of the clusters of a namespace: by their deputy where it lies elsewhere."""
+        return self.ours if namespace == secret.namespace else self.deputy_of(namespace)
+
+    def deputy_of(self, namespace: str) -> KubeconfigStore:
+        if self._deputies.trusts(namespace):
+            return self.ours
+        return KubeconfigStore(self._deputies.client(namespace), self._cache, field_manager=MANAGER)
 
 
 class ClusterSecrets:
@@ -33,11 +53,11 @@ class ClusterSecrets:
         self,
         clusters: TypedCache[GardenerCluster],
         secrets: TypedCache[KubeconfigSecret],
-        store: KubeconfigStore,
+        stores: SecretStores,
     ) -> None:
         self._clusters = clusters
         self._secrets = secrets
-        self._store = store
+        self._stores = stores
         clusters.add_index("shoot", lambda cluster: (cluster.shoot,))
         clusters.raw.add_index("claim", lambda cluster: (key_of_claim(key_of(cluster)),))
         secrets.add_index("shoot", by_shoot)
@@ -63,7 +83,7 @@ class ClusterSecrets:
             return None
         with _reported_as(Reason.CHECK_FAILED):
             try:
-                found = await self._store.read(key)
+                found = await self._stores.of(cluster.metadata.namespace, key).read(key)
             except BadRequest:
                 # No name of a Secret: its creation fails, in the words of the API server.
                 return None
@@ -84,22 +104,31 @@ class ClusterSecrets:
         """The new Secret; None when there is one of that name that the cache does not show."""
         with _reported_as(Reason.CREATE_FAILED):
             try:
-                return await self._store.create(service.secret_plan(cluster).created(kubeconfig))
+                store = self._stores.of(cluster.metadata.namespace, cluster.secret.object_key)
+                return await store.create(service.secret_plan(cluster).created(kubeconfig))
             except AlreadyExists:
                 return None
 
     async def taken(self, cluster: GardenerCluster) -> KubeconfigSecret:
         """The Secret that has the wanted name already, if it is ours: somebody took its shoot label off."""
         with _reported_as(Reason.CHECK_FAILED):
-            found = choose_secret(cluster, (), await self._store.read(cluster.secret.object_key))
+            key = cluster.secret.object_key
+            found = choose_secret(cluster, (), await self._stores.of(cluster.metadata.namespace, key).read(key))
         if found is None:
             raise service.secret_taken(cluster)
         return found
 
-    async def change(self, secret: KubeconfigSecret, patch: Object) -> KubeconfigSecret | None:
+    async def change(
+        self, cluster: GardenerCluster, secret: KubeconfigSecret, patch: Object
+    ) -> KubeconfigSecret | None:
         """The Secret after the merge patch; None when it is gone."""
+        namespace = cluster.metadata.namespace
+        store = self._stores.of(namespace, secret.key)
+        if claim_of(secret) is None and not is_ours(cluster, secret):
+            # Another system's, and not a plain object of the cluster before this patch.
+            store = self._stores.deputy_of(namespace)
         with _reported_as(Reason.UPDATE_FAILED):
-            return await self._store.change(secret, patch)
+            return await store.change(secret, patch)
 
     def clusters_of(self, secret: Object) -> Iterable[ObjectKey]:
         """The GardenerClusters that a Secret concerns: the one it belongs to, and those of its shoot."""

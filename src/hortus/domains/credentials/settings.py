@@ -10,8 +10,6 @@ from typing import Any
 
 import msgspec
 
-from hortus.domains.credentials.grants import SECRETS_FLAG, SHOOTS_FLAG, Grants
-from hortus.domains.credentials.types import HOME
 from hortus.engine.flags import Flag, FlagError
 from hortus.engine.kubeconfigs import RotationPolicy
 
@@ -52,22 +50,6 @@ FLAGS: tuple[Flag, ...] = (
         "Largest share by which a cluster is rotated before its time.",
         reloadable=True,
     ),
-    Flag(
-        SHOOTS_FLAG,
-        "string",
-        "",
-        "Shoots that GardenerClusters outside the home namespace may name: namespace/shoot, separated by commas; * "
-        "stands for any text. Home is --watch-namespace, or kcp-system when that is empty.",
-        reloadable=True,
-    ),
-    Flag(
-        SECRETS_FLAG,
-        "string",
-        "",
-        "Other namespaces in which GardenerClusters may keep their Secrets: theirs/the Secret's, separated by "
-        "commas; * stands for any text.",
-        reloadable=True,
-    ),
     Flag("prove-kubeconfigs", "bool", True, "Try each new kubeconfig against its cluster before it is stored."),
 )
 
@@ -83,7 +65,6 @@ class Settings(msgspec.Struct, frozen=True):
     prove: bool
     cluster_timeout: float
     plain_http: bool
-    grants: Grants = Grants()
 
     @property
     def garden_namespace(self) -> str:
@@ -106,7 +87,6 @@ class Settings(msgspec.Struct, frozen=True):
             prove=values["prove-kubeconfigs"],
             cluster_timeout=values["cluster-request-timeout"],
             plain_http=values["allow-plain-http"],
-            grants=_grants(values),
         )
 
 
@@ -114,16 +94,6 @@ def contract_policy(lifetime: float = LIFETIME, ratio: float = 0.6, *, spread: f
     """Rotation as the contract has it: the period is `ratio` of the lifetime, cut to whole minutes, and a kubeconfig is
     replaced once 0.95 of the period have gone by. With the defaults, that is after 13 h 40 min 48 s of 24 h."""
     return RotationPolicy(lifetime=lifetime, share=ratio, whole_minutes=True, margin=RATIO_MODIFIER, spread=spread)
-
-
-def _grants(values: Mapping[str, Any]) -> Grants:
-    for name in (SHOOTS_FLAG, SECRETS_FLAG):
-        try:
-            Grants.parse(home="", shoots=values[name], secrets="")
-        except ValueError as error:
-            raise FlagError(f"invalid value {values[name]!r} for flag --{name}: {error}") from None
-    home = values["watch-namespace"] or HOME
-    return Grants.parse(home=home, shoots=values[SHOOTS_FLAG], secrets=values[SECRETS_FLAG])
 
 
 _POSITIVE = (

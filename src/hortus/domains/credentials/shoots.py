@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from hortus.domains.credentials.types import Annotation
 from hortus.engine import read
 from hortus.kube.objects import Object, ObjectKey
 from hortus.schema import Fields, Kind, kind
@@ -53,8 +52,6 @@ class ShootFacts(Struct, frozen=True):
     uid: str
     addresses: tuple[str, ...]
     """URLs of its API server."""
-    allowed: tuple[str, ...]
-    """Namespaces whose GardenerClusters may have its kubeconfig, as an annotation of the Shoot says."""
     succeeded: bool
     """True when its last operation did."""
 
@@ -75,10 +72,6 @@ class ShootFactsCache:
         found = self._cache.get(ObjectKey(self._namespace, name))
         return None if found is None else outline_of(found)
 
-    @property
-    def has_synced(self) -> bool:
-        return self._cache.has_synced
-
 
 def outline(shoot: Object) -> Object:
     """A Shoot as a cache keeps it: enough of its metadata, and its outline."""
@@ -96,7 +89,6 @@ def outline(shoot: Object) -> Object:
         _OUTLINE: ShootFacts(
             uid=metadata.uid,
             addresses=tuple(address.url for address in addresses if address.name in _API_SERVERS),
-            allowed=_allowed_namespaces(metadata.annotations),
             succeeded=operation is not None and operation.state == "Succeeded",
         ),
     }
@@ -109,16 +101,11 @@ def outline_of(kept: Object) -> ShootFacts:
 
 
 def became_usable(change: Change) -> bool:
-    """True for a Shoot that appeared, was made again, has moved, has just been built or allows other namespaces."""
+    """True for a Shoot that appeared, was made again, has moved or has just been built."""
     if change.new is None:
         return False
     new = outline_of(change.new)
     if change.old is None:
         return True
     old = outline_of(change.old)
-    return old.home != new.home or old.allowed != new.allowed or (new.succeeded and not old.succeeded)
-
-
-def _allowed_namespaces(annotations: dict[str, str]) -> tuple[str, ...]:
-    text = annotations.get(Annotation.ALLOWED_NAMESPACES, "")
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+    return old.home != new.home or (new.succeeded and not old.succeeded)

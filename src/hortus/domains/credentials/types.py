@@ -167,10 +167,10 @@ SECRET_SELECTOR: Final = Label.SHOOT_NAME
 """Label selector of the Secrets that may be kubeconfig Secrets: the contract finds them by their shoot label."""
 
 FINALIZER: Final = "credentials.hortus.dev/secret"
-"""On a GardenerCluster whose Secret lies where the controller does not watch, which alone could not be found again."""
+"""On a GardenerCluster whose Secret could not be found again, or perhaps not deleted, once its cluster is gone."""
 
 HOME: Final = "kcp-system"
-"""The namespace in which the Go system has all its objects. GardenerClusters there may name any shoot."""
+"""The namespace in which the Go system has all its objects."""
 
 MANAGER: Final = "infrastructure-manager"
 """The value of the managed-by label."""
@@ -193,8 +193,6 @@ class Annotation:
     OWNER: Final = "credentials.hortus.dev/owner"
     """On a kubeconfig Secret in another namespace than its GardenerCluster, ours: that one's namespace, name and uid,
     divided by slashes; within one namespace an owner reference says so."""
-    ALLOWED_NAMESPACES: Final = "credentials.hortus.dev/allowed-namespaces"
-    """On a Shoot, ours: namespaces whose GardenerClusters may have its kubeconfig, separated by commas."""
     SKR_DOMAIN: Final = "skr-domain"
     """On a GardenerCluster: the DNS domain of the Shoot."""
 

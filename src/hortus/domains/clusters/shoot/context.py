@@ -30,8 +30,6 @@ class Context(msgspec.Struct, frozen=True):
     """The operator's own ranges, let in through every ACL (key acl-list.json of the ConfigMap)."""
     nat_address: str = ""
     """The management cluster's own address, let in through every ACL (key kcp-external-nat-ip.json)."""
-    allowed_namespace: str = ""
-    """The namespace whose GardenerClusters the Shoot lets have its kubeconfig; empty where none needs to be let."""
     ignore_removed_zones: bool = False
     """Keep zones that a Runtime no longer lists, as the Go system does, instead of refusing the Runtime."""
 

@@ -19,7 +19,6 @@ from hortus.domains.clusters.shoot.validation import problems_of
 from hortus.domains.clusters.shoot.workers import created_pools, pools_of, zones_of
 from hortus.domains.clusters.shoots import SHOOTS
 from hortus.domains.clusters.types import Label, Networking, Runtime, RuntimeShoot, ShootAnnotation, ShootLabel
-from hortus.domains.credentials.types import Annotation
 from hortus.kube import Object
 
 PRODUCTION: Final = "production"
@@ -56,8 +55,6 @@ def head(runtime: Runtime, config: Configuration, context: Context) -> Object:
         ShootAnnotation.RUNTIME_ID: labels[Label.RUNTIME_ID],
         ShootAnnotation.RUNTIME_GENERATION: str(runtime.metadata.generation),
     }
-    if context.allowed_namespace:
-        annotations[Annotation.ALLOWED_NAMESPACES] = context.allowed_namespace
     if wanted.licence_type:
         annotations[ShootAnnotation.LICENCE_TYPE] = wanted.licence_type
     return {
