@@ -20,6 +20,7 @@ from hortus.domains.stacks.releases.library import LocalLibrary
 from hortus.domains.stacks.releases.stores import ReleaseFolder
 from hortus.domains.stacks.types import CLUSTER_ADDONS, ClusterAddon
 from hortus.engine import EventRecorder, Manager, without_managed_fields
+from hortus.engine.deputies import Deputies
 from hortus.engine.health import Address
 from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.remote import RemotePool, RemoteSettings, SecretCredentials
@@ -79,6 +80,7 @@ class Life:
                 renderer=DirectRenderer(),
                 events=events,
                 gate=RolloutGate(None),
+                deputies=Deputies(client, "*", clock=manager.clock),
             )
             add_hooks(
                 manager,

@@ -37,9 +37,11 @@ from hortus.domains.stacks.names import parse_tag
 from hortus.domains.stacks.releases import LocalLibrary, ReleaseFolder
 from hortus.engine import Controller, EventRecorder, Manager, Result
 from hortus.engine.controller import Reconciler
+from hortus.engine.deputies import Deputies
 from hortus.engine.flags import FlagSet
 from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.leases import LEASES, LeaseTimes
+from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.remote import RemotePool, RemoteSettings, SecretCredentials
 from hortus.engine.rollouts import RolloutGate
 from hortus.engine.shards import Shards
@@ -216,6 +218,8 @@ class Shared:
             renderer=DirectRenderer(),
             events=events,
             settings=settings.from_flags(chosen, {}),
+            deputies=Deputies(client, "*", clock=manager.clock),
+            leftovers=LeftoverRecorder(None, ""),
         )
         add_addons(
             manager,
@@ -227,6 +231,7 @@ class Shared:
             renderer=DirectRenderer(),
             events=events,
             gate=RolloutGate(None),
+            deputies=Deputies(client, "*", clock=manager.clock),
         )
 
     # Steps of the owner of the stack.

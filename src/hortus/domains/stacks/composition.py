@@ -51,6 +51,8 @@ def add_to(process: ProcessContext) -> None:
         renderer=renderer,
         events=events,
         settings=settings,
+        deputies=process.deputies,
+        leftovers=process.leftovers,
     )
     AdmissionReviews(ServerLookups(client, namespace)).add_to(process.webhooks)
     charts = _charts(process.values, hooking, releases=library, renderer=renderer)
@@ -65,6 +67,7 @@ def add_to(process: ProcessContext) -> None:
         events=events,
         workers=hooking.addon_workers,
         gate=process.gate,
+        deputies=process.deputies,
         inventory=hooking.inventory,
         flux=flux.from_flags(process.values),
         charts=charts,
@@ -97,5 +100,7 @@ def _add_provider(process: ProcessContext, library: Library, *, resync: float) -
         library=library,
         settings=settings,
         resync=resync,
+        deputies=process.deputies,
+        leftovers=process.leftovers,
         namespace=process.namespace,
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hortus.domains.stacks import conditions
 from hortus.domains.stacks.conditions import Severity
@@ -30,6 +30,9 @@ from hortus.engine.status import StatusDraft
 from hortus.kube.errors import Conflict, NotFound
 from hortus.kube.objects import Object
 from hortus.schema import Kind
+
+if TYPE_CHECKING:
+    from hortus.engine.deputies import Action, Deputies
 
 _TRIES: Final = 5
 """Attempts to write a status, as in cluster-api's `util/patch`."""
@@ -93,6 +96,20 @@ class StackContext(ReconcileContext[K]):
     def warn(self, reason: str, message: str) -> None:
         """Record a Warning about the object."""
         self.event(WARNING, reason, message)
+
+    async def require(self, deputies: Deputies, action: Action, *, condition: str) -> None:
+        """Raises ConditionError, with the reason NotPermitted, for what objects of this namespace may not have done."""
+        try:
+            await deputies.require(self.key.namespace, action)
+        except StepError as error:
+            raise ConditionError(
+                error.message,
+                condition=condition,
+                reason=error.reason,
+                severity=Severity.ERROR,
+                actor=error.actor,
+                after=error.after,
+            ) from error
 
     def announcements(self, before: Object) -> Iterator[Announcement]:
         return iter(())

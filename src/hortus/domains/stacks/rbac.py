@@ -1,7 +1,8 @@
 """The RBAC rules of this domain on the management cluster; the roles of the chart come from here.
 
 They are those of SovereignCloudStack/cluster-stack-operator, `config/rbac/role.yaml`, without unused verbs.
-Further kinds in the chart of a ClusterClass need further rules, which the operator of the platform adds.
+Further kinds in the chart of a ClusterClass need further rules, which the operator of the platform adds: for Hortus,
+and for the deputy of a namespace that is not trusted.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from hortus.domains.stacks.types import (
     OPENSTACK_RELEASES,
     STACK_POLICIES,
 )
+from hortus.engine.deputies import IMPERSONATES, REVIEWS
 from hortus.engine.rbac import Permission
 
 _READ: Final = ("get", "list", "watch")
@@ -83,6 +85,8 @@ USER: tuple[Permission, ...] = (
 """Users of the platform have them in their own namespace: a Cluster is the one object that they write."""
 WIDE: tuple[Permission, ...] = (
     Permission(f"runtime.{CAPI_GROUP}", ("extensionconfigs",), ("create", "patch"), "leads Cluster API to its hooks"),
+    IMPERSONATES,
+    REVIEWS,
 )
 HOOKS: tuple[Permission, ...] = (
     Permission("", ("secrets",), (*_READ, "create", "patch"), "keeps the certificate of runtime hooks"),

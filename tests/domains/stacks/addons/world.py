@@ -26,6 +26,7 @@ from hortus.domains.stacks.releases.library import Library, LocalLibrary
 from hortus.domains.stacks.releases.stores import ReleaseFolder
 from hortus.domains.stacks.types import CLUSTER_ADDONS, ClusterAddon
 from hortus.engine import EventRecorder, Manager, without_managed_fields
+from hortus.engine.deputies import Deputies
 from hortus.engine.health import Address
 from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.remote import RemotePool, RemoteSettings, SecretCredentials
@@ -82,6 +83,8 @@ class AddonWorld:
         """The releases, where they are not those on the shelf."""
         self.gate: Callable[[Manager], RolloutGate] | None = None
         self.flux = OFF
+        self.trusted = "*"
+        """The namespaces that controllers trust."""
         self.pair: ServingPair | None = None
         self.port = 0
         """The port of the server of charts for Flux; every process of controllers has the same."""
@@ -113,6 +116,7 @@ class AddonWorld:
                 renderer=self.renderer,
                 events=events,
                 gate=self.gate(manager) if self.gate is not None else RolloutGate(None),
+                deputies=Deputies(client, self.trusted, clock=manager.clock),
                 flux=self.flux,
                 charts=self._charts(manager, client, releases),
             )

@@ -17,7 +17,10 @@ from hortus.domains.stacks.catalog.composition import add_catalog
 from hortus.domains.stacks.clusters import cluster_cache
 from hortus.domains.stacks.releases import Library, LocalLibrary, ReleaseFolder
 from hortus.engine import EventRecorder, Manager
+from hortus.engine.deputies import Deputies
 from hortus.engine.flags import FlagSet
+from hortus.engine.leftovers import LeftoverRecorder
+from hortus.engine.leftovers.types import Leftover
 from hortus.kube import Client, PatchKind, Resource
 from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.objects import Object
@@ -37,7 +40,7 @@ TEMPLATES = Resource(
     "infrastructure.clusterstack.x-k8s.io", "v1alpha1", f"{_PROVIDER.lower()}templates", f"{_PROVIDER}Template"
 )
 CAPI = tuple(definitions())
-KINDS = (types.ClusterStack, types.ClusterStackRelease, types.ClusterAddon, types.StackPolicy)
+KINDS = (types.ClusterStack, types.ClusterStackRelease, types.ClusterAddon, types.StackPolicy, Leftover)
 _numbers = itertools.count(1)
 _ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
@@ -67,6 +70,8 @@ class CatalogWorld:
         self.clock: Clock = SystemClock()
         self.library: Library = LocalLibrary(ReleaseFolder(folder), clock=self.clock)
         self.resync = "1h"
+        self.trusted = "*"
+        """The namespaces that controllers trust."""
         self.flags: tuple[str, ...] = ()
         self.renderer: BuiltinRenderer
 
@@ -94,6 +99,8 @@ class CatalogWorld:
                 renderer=renderer,
                 events=events,
                 settings=settings.from_flags(chosen, {}),
+                deputies=Deputies(client, self.trusted, clock=manager.clock),
+                leftovers=LeftoverRecorder(client, HOME, registry=manager.registry),
             )
             async with manager.running():
                 yield manager

@@ -28,6 +28,9 @@ from hortus.domains.stacks.types import (
 )
 from hortus.engine import EventRecorder, Manager, Selection, read
 from hortus.engine.cache import version_of
+from hortus.engine.deputies import Deputies
+from hortus.engine.leftovers import LeftoverRecorder
+from hortus.engine.leftovers.types import Leftover
 from hortus.engine.remote import SECRETS
 from hortus.kube import Client, yaml
 from hortus.kube.errors import NotFound
@@ -106,6 +109,8 @@ class World:
         self.clock = clock
         self.requests = Requests()
         self.limits = CloudLimits(local=True)
+        self.trusted = "*"
+        """The namespaces that controllers trust."""
         self.manager: Manager | None = None
         """The process that runs now."""
         self.recorder: EventRecorder | None = None
@@ -171,6 +176,8 @@ class World:
                 library=LocalLibrary(ReleaseFolder(self.folder), clock=self.clock),
                 settings=settings or OpenStackSettings(),
                 resync=300.0,
+                deputies=Deputies(client, self.trusted, clock=self.clock),
+                leftovers=LeftoverRecorder(client, "default", registry=manager.registry),
                 open_service=self._service,
             )
             async with manager.running():
@@ -298,5 +305,5 @@ async def made_world(server: TestServer, folder: Path) -> AsyncIterator[World]:
         Client.from_kubeconfig(server.kubeconfig_for(name)) as client,
         CloudServer(clock=clock) as cloud,
     ):
-        await define(server, name, OpenStackClusterStackRelease, OpenStackNodeImageRelease)
+        await define(server, name, OpenStackClusterStackRelease, OpenStackNodeImageRelease, Leftover)
         yield World(client, cloud, folder, clock)

@@ -18,6 +18,7 @@ from hortus.domains.stacks.flux.settings import OFF, FluxSettings
 from hortus.domains.stacks.flux.steps import FluxSteps
 from hortus.domains.stacks.metrics import AddonMetrics
 from hortus.engine import Cache, Change, EventRecorder, Manager, Watch, spec_or_metadata_changed, wire
+from hortus.engine.deputies import Deputies
 from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.remote import KubeconfigRef, RemotePool, RemoteStates
 from hortus.engine.rollouts import GateSource, RolloutGate, waits_for
@@ -41,6 +42,7 @@ def add_addons(
     renderer: ChartRenderer,
     events: EventRecorder,
     gate: RolloutGate,
+    deputies: Deputies,
     workers: int = 10,
     inventory: bool = False,
     flux: FluxSettings = OFF,
@@ -65,6 +67,7 @@ def add_addons(
         rendering=AddonRendering(renderer),
         gate=gate,
         flux=FluxSteps(flux, handover),
+        deputies=deputies,
     )
     sources = [
         _rollouts(gate, addons),

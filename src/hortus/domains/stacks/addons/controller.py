@@ -4,8 +4,9 @@ Conditions it owns: all of ClusterAddons. Objects it owns: those of the addons i
 status.resources and the label clusterstack.x-k8s.io/instance.
 It watches: ClusterAddons, Clusters, the Secrets with their kubeconfigs, whether their workload clusters can be reached,
 and the objects that it gives to Flux.
-It never: uninstalls the addons of a Cluster that is deleted or has left its topology, begins an upgrade of another
-Kubernetes version before Cluster API has asked for it, or calls the source of releases for a ClusterAddon at rest.
+It never: enters a workload cluster for a namespace that may not read its kubeconfig, uninstalls the addons of a Cluster
+that is deleted or has left its topology, begins an upgrade of another Kubernetes version before Cluster API has asked
+for it, or calls the source of releases for a ClusterAddon at rest.
 
 Steps and texts: docs/stacks/addons.md.
 """
@@ -53,7 +54,7 @@ from hortus.domains.stacks.addons.service import (
 )
 from hortus.domains.stacks.addons.stages import ADDON_NAMESPACE, StageRunner
 from hortus.domains.stacks.addons.workload import StackWorkloads
-from hortus.domains.stacks.capi import PAUSED_ANNOTATION, CapiCluster, read_cluster
+from hortus.domains.stacks.capi import PAUSED_ANNOTATION, CapiCluster, kubeconfig_secret, read_cluster
 from hortus.domains.stacks.conditions import Severity
 from hortus.domains.stacks.context import ConditionError, StackController
 from hortus.domains.stacks.flux.steps import FluxSteps
@@ -72,6 +73,8 @@ from hortus.domains.stacks.types import ClusterAddon
 from hortus.engine import Actor, Cache, Result, Steps, Wiring
 from hortus.engine.applysets import DiscoveredKinds
 from hortus.engine.conditions import FALSE, READY
+from hortus.engine.deputies import Action, Deputies
+from hortus.engine.kubeconfigs import SECRETS
 from hortus.engine.outcomes import NEVER
 from hortus.engine.rollouts import RolloutGate
 from hortus.kube.objects import Object, ObjectKey
@@ -95,8 +98,10 @@ class ClusterAddonController(StackController[AddonContext]):
         rendering: AddonRendering,
         gate: RolloutGate,
         flux: FluxSteps,
+        deputies: Deputies,
     ) -> None:
         super().__init__(wiring)
+        self._deputies = deputies
         self._gate = gate
         self._clusters = clusters
         self._workloads = workloads
@@ -117,6 +122,7 @@ class ClusterAddonController(StackController[AddonContext]):
             self._hold,
             self._flux.choose,
             self._rest,
+            self._permit,
             self._admit,
             self._connect,
             self._find_release,
@@ -171,6 +177,12 @@ class ClusterAddonController(StackController[AddonContext]):
             return None
         context.set_status("ready", value=not context.is_false(AddonCondition.FLUX_READY))
         return _DONE
+
+    async def _permit(self, context: AddonContext) -> None:
+        """Raises ConditionError unless the namespace may read the kubeconfig, which is worth all of the cluster."""
+        place = kubeconfig_secret(context.cluster.metadata.name)
+        action = Action("get", SECRETS.group, SECRETS.plural, context.key.namespace, place)
+        await context.require(self._deputies, action, condition=AddonCondition.CLUSTER_READY)
 
     async def _connect(self, context: AddonContext) -> None:
         context.client = await self._workloads.connect(context.cluster.key)

@@ -46,14 +46,16 @@ async def template_data(cluster: CapiCluster, obj: Object, *, client: Client, ki
 
 
 async def _live(cluster: CapiCluster, reference: CapiRef, client: Client, kinds: DiscoveredKinds) -> Object:
+    # Values of charts may hold what is read here: never a Secret, or another object of the core group.
     resource = await _resource(reference, kinds)
     try:
-        if resource is not None:
+        if resource is not None and resource.group:
             return await client.get(resource, reference.name, cluster.key.namespace)
     except NotFound:
         pass
     raise ConditionError(
-        f"Cluster {cluster.key} refers to {reference.kind} {reference.name}, which does not exist",
+        f"Cluster {cluster.key} refers to {reference.kind} {reference.name}, which does not exist or "
+        "is no object of a provider",
         condition=AddonCondition.CHART_TEMPLATED,
         reason=VALUES_FAILED,
         severity=Severity.ERROR,

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from hortus.domains.stacks.inventory import ResourceInventory, policy_of_stacks
 from hortus.domains.stacks.names import FIELD_MANAGER, ReleaseName
 from hortus.domains.stacks.releases import StackRelease
-from hortus.engine.applysets import ApplyReport, ApplySet, ClusterClient, Kinds, Live, ObjectAction
+from hortus.engine.applysets import (
+    ApplyReport,
+    ApplySet,
+    ClusterClient,
+    Kinds,
+    Live,
+    ObjectAction,
+    ObjectOutcome,
+)
+from hortus.engine.deputies import Deputies
 from hortus.kube import Client, Clock
-from hortus.kube.objects import Object, shaped
+from hortus.kube.errors import Forbidden
+from hortus.kube.objects import Object, Resource, key_of, shaped
 from hortus.render.helm import ChartError, ChartRenderer, ChartSource, Release, RenderRequest
 
 CLUSTER_CLASS: Final = "ClusterClass"
+_RBAC: Final = "rbac.authorization.k8s.io"
 _POLICY: Final = policy_of_stacks(prune=True)
 
 
@@ -33,14 +44,42 @@ class _Head(msgspec.Struct):
     kind: str = ""
 
 
+class _ReleaseClient(ClusterClient):
+    """The management cluster, where a deputy writes what is outside the release's namespace, and what grants."""
+
+    def __init__(self, client: Client, deputy: Client, namespace: str) -> None:
+        super().__init__(client)
+        self.apply, self.delete = self._apply, self._delete
+        self._deputy = deputy
+        self._namespace = namespace
+
+    async def _apply(self, resource: Resource, obj: Object, **options: Any) -> Object:
+        return await self._writer(resource, key_of(obj).namespace).apply(resource, obj, **options)
+
+    async def _delete(self, resource: Resource, name: str, namespace: str = "", **options: Any) -> Object:
+        return await self._writer(resource, namespace).delete(resource, name, namespace, **options)
+
+    def _writer(self, resource: Resource, namespace: str) -> Client:
+        own = resource.namespaced and namespace == self._namespace and resource.group != _RBAC
+        return self.client if own else self._deputy
+
+
 class ClassObjects:
     """Renders and applies the objects of releases. `renderer` may be shared with others."""
 
     def __init__(
-        self, client: Client, renderer: ChartRenderer, *, kinds: Kinds, live: Live | None, clock: Clock
+        self,
+        client: Client,
+        renderer: ChartRenderer,
+        *,
+        deputies: Deputies,
+        kinds: Kinds,
+        live: Live | None,
+        clock: Clock,
     ) -> None:
         self._client = client
         self._renderer = renderer
+        self._deputies = deputies
         self._kinds = kinds
         self._live = live
         self._clock = clock
@@ -77,7 +116,7 @@ class ClassObjects:
 
     def _set(self, inventory: ResourceInventory) -> ApplySet:
         return ApplySet(
-            ClusterClient(self._client),
+            _ReleaseClient(self._client, self._deputies.client(inventory.namespace), inventory.namespace),
             inventory,
             kinds=self._kinds,
             live=self._live,
@@ -102,3 +141,8 @@ def check_class(objects: Sequence[Object], name: ReleaseName) -> None:
 def unfinished(report: ApplyReport) -> bool:
     """Reports whether an object could not be applied, or waits for another."""
     return bool(report.of(ObjectAction.FAILED, ObjectAction.WAITING))
+
+
+def refused(report: ApplyReport) -> list[ObjectOutcome]:
+    """The outcomes of objects for which permissions are missing."""
+    return [outcome for outcome in report.failures if isinstance(outcome.error, Forbidden)]

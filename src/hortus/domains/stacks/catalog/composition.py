@@ -32,7 +32,9 @@ from hortus.engine import (
     wire,
 )
 from hortus.engine.applysets import DiscoveredKinds, WatchedLive
+from hortus.engine.deputies import Deputies
 from hortus.engine.indexes import without_managed_fields
+from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.predicates import fields_changed
 from hortus.kube import Client
 from hortus.kube.objects import Object, ObjectKey, key_of
@@ -62,13 +64,15 @@ def add_catalog(
     renderer: ChartRenderer,
     events: EventRecorder,
     settings: Settings,
+    deputies: Deputies,
+    leftovers: LeftoverRecorder,
 ) -> StackCatalog:
     """Add both controllers. `clusters` is the cache of Clusters, `namespace` the watched one, empty for all."""
     policies = manager.cache(STACK_POLICIES, namespace=namespace, transform=without_managed_fields)
     stacks = wire(manager, ClusterStackController, client=client, events=events, namespace=namespace)
     releases = wire(manager, ClusterStackReleaseController, client=client, events=events, namespace=namespace)
     approvals = Approvals(policies)
-    parts = CatalogParts(clusters, library, Selected(settings.watch_filter))
+    parts = CatalogParts(clusters, library, Selected(settings.watch_filter), deputies, leftovers)
     controller = ClusterStackController(stacks, parts, releases=releases.cache.raw, approvals=approvals)
     _add_stacks(manager, controller, stacks.cache.raw, policies, releases.cache.raw, clusters, settings)
     add_metrics(manager.registry, releases.cache.raw)
@@ -135,7 +139,7 @@ def _add_releases(
         wiring,
         parts,
         manager=manager,
-        classes=ClassObjects(client, renderer, kinds=kinds, live=live, clock=manager.clock),
+        classes=ClassObjects(client, renderer, deputies=parts.deputies, kinds=kinds, live=live, clock=manager.clock),
         kinds=kinds,
         live=live,
         namespace=namespace,

@@ -8,6 +8,8 @@ from hortus.domains.stacks.context import StackContext, StackController
 from hortus.domains.stacks.releases import Library
 from hortus.domains.stacks.selection import Selected
 from hortus.engine import Cache, Result, Wiring
+from hortus.engine.deputies import Deputies
+from hortus.engine.leftovers import LeftoverRecorder
 
 C = TypeVar("C", bound=StackContext[Any])
 
@@ -18,6 +20,8 @@ class CatalogParts(NamedTuple):
     clusters: Cache
     library: Library
     selected: Selected
+    deputies: Deputies
+    leftovers: LeftoverRecorder
 
 
 class CatalogController(StackController[C]):
@@ -25,7 +29,7 @@ class CatalogController(StackController[C]):
 
     def __init__(self, wiring: Wiring[Any], parts: CatalogParts) -> None:
         super().__init__(wiring)
-        self._clusters, self._library, self._selected = parts
+        self._clusters, self._library, self._selected, self._deputies, self._leftovers = parts
 
     async def _skip(self, context: C) -> Result | None:
         """End the reconcile of an object that another process is to serve."""

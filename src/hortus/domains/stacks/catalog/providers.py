@@ -64,13 +64,22 @@ def is_ready(obj: Object) -> bool:
 
 
 async def resource_of(reference: ReferencedObject, kinds: Kinds) -> Resource:
-    """The kind that a reference names, as it is served. Raises ProviderError, KubeError."""
+    """The kind that a reference names, as it is served. Raises ProviderError, KubeError.
+
+    A provider's kinds are custom resources in namespaces. Objects of others, such as all Secrets, would be read and
+    kept in memory for whoever names one.
+    """
     group, _, version = reference.api_version.rpartition("/")
     gvk = GroupVersionKind(group, version, reference.kind)
     try:
-        return await _served(kinds, gvk)
+        resource = await _served(kinds, gvk)
     except UnknownKind as error:
         raise ProviderError(f"{reference.kind} {reference.name}: {error}; install the provider's CRDs") from None
+    if not resource.namespaced or "." not in resource.group:
+        raise ProviderError(
+            f"{reference.kind} {reference.name}: kind {gvk.kind} of {gvk.group or 'v1'} is no provider's"
+        )
+    return resource
 
 
 async def read_template(stack: ClusterStack, client: Client, kinds: Kinds) -> ProviderTemplate:

@@ -34,6 +34,8 @@ class CatalogReason(StrEnum):
     PROVIDER_ONGOING = "ProcessOngoing"
     APPLY_FAILED = "FailedToApplyObjects"
     APPLY_ONGOING = "ObjectsApplyingOngoing"
+    NOT_PERMITTED = "NotPermitted"
+    """Not of the contract: the API server refuses to do it for a namespace that is not trusted."""
 
 
 class CatalogEvent(StrEnum):

@@ -15,8 +15,9 @@ from typing import Any, Final
 import msgspec
 
 from hortus.domains.stacks.capi import read_cluster
-from hortus.domains.stacks.catalog.classes import ClassInvalid, ClassObjects, check_class, unfinished
+from hortus.domains.stacks.catalog.classes import ClassInvalid, ClassObjects, check_class, refused, unfinished
 from hortus.domains.stacks.catalog.controllers import CatalogController, CatalogParts
+from hortus.domains.stacks.catalog.debts import debt_of
 from hortus.domains.stacks.catalog.providers import ProviderError, is_ready, resource_of
 from hortus.domains.stacks.catalog.reasons import (
     APPLY_AGAIN,
@@ -41,7 +42,7 @@ from hortus.domains.stacks.releases import (
 )
 from hortus.domains.stacks.types import ClusterStackRelease, ManagedResource
 from hortus.engine import NEVER, Actor, Manager, Result, Steps, Wiring
-from hortus.engine.applysets import ApplyReport, Kinds, WatchedLive
+from hortus.engine.applysets import ApplyReport, InventoryEntry, Kinds, Member, ObjectOutcome, WatchedLive
 from hortus.engine.finalizers import has_finalizer
 from hortus.engine.owners import owner_reference
 from hortus.engine.typed import metadata_of
@@ -188,10 +189,13 @@ class ClusterStackReleaseController(CatalogController[ReleaseContext]):
         return None
 
     async def _adopt(self, context: ReleaseContext, resource: Resource, found: Object) -> None:
-        """Make the release the controller of its provider's object, which is deleted with it then."""
+        """Make the release the controller of its provider's object, which is deleted with it then.
+
+        ClusterStacks name that object as the release; an object of another name is somebody's.
+        """
         metadata = metadata_of(found)
         owners = metadata.owner_references
-        if any(owner.controller for owner in owners):
+        if metadata.name != context.key.name or any(owner.controller for owner in owners):
             return
         mine = msgspec.convert(owner_reference(context.raw), OwnerReference)
         references = [*(owner for owner in owners if owner.uid != mine.uid), mine]
@@ -211,7 +215,11 @@ class ClusterStackReleaseController(CatalogController[ReleaseContext]):
         except ReleaseError as error:
             raise _not_applied(str(error), after=APPLY_AGAIN) from error
         if not context.object.status.ready:
-            _check(await self._classes.try_out(objects, inventory), "the dry run of its objects fails")
+            report = await self._classes.try_out(objects, inventory)
+            if unfinished(report):
+                reason = CatalogReason.NOT_PERMITTED if self._refused(context, report) else CatalogReason.APPLY_FAILED
+                text = f"the dry run of its objects fails: {report.message()}"
+                raise _not_applied(text, reason=reason, after=APPLY_AGAIN)
         report = await self._classes.apply(objects, inventory)
         self._follow(inventory)
         _draft_resources(context, inventory)
@@ -219,7 +227,7 @@ class ClusterStackReleaseController(CatalogController[ReleaseContext]):
             raise ConditionError(
                 report.message(),
                 condition=CatalogCondition.CHART_APPLIED,
-                reason=CatalogReason.APPLY_ONGOING,
+                reason=CatalogReason.NOT_PERMITTED if self._refused(context, report) else CatalogReason.APPLY_ONGOING,
                 severity=Severity.WARNING,
                 actor=Actor.PROVIDER,
                 after=APPLY_AGAIN,
@@ -244,14 +252,32 @@ class ClusterStackReleaseController(CatalogController[ReleaseContext]):
     async def _remove(self, context: ReleaseContext) -> Result | None:
         """Delete what the status lists, with no need of the release's files."""
         inventory = self._inventory(context)
+        left: dict[Member, InventoryEntry] = {}
+        texts: list[str] = []
         report = await self._classes.delete(inventory)
-        _draft_resources(context, inventory)
+        while problems := self._refused(context, report):
+            # An object that the namespace may not delete stays, and holds up no other.
+            known = await inventory.load()
+            members = {problem.member for problem in problems}
+            left |= {member: known[member] for member in members}
+            texts += [problem.message for problem in problems]
+            await inventory.store({member: entry for member, entry in known.items() if member not in members})
+            report = await self._classes.delete(inventory)
+        if not left:
+            _draft_resources(context, inventory)
         if not report.complete:
             return Result(requeue_after=APPLY_AGAIN)
+        if left:
+            await self._leftovers.record(debt_of(context.raw, left, "; ".join(texts)))
+            context.warn(CatalogReason.NOT_PERMITTED, f"left behind: {'; '.join(texts)}")
         await context.remove_finalizer(RELEASE_FINALIZER)
         return None
 
     # Parts.
+
+    def _refused(self, context: ReleaseContext, report: ApplyReport) -> list[ObjectOutcome]:
+        """The outcomes of objects that the namespace may not write."""
+        return [] if self._deputies.trusts(context.key.namespace) else refused(report)
 
     def _inventory(self, context: ReleaseContext) -> ResourceInventory:
         async def save(listed: Sequence[ManagedResource]) -> None:
@@ -278,16 +304,13 @@ def _draft_resources(context: ReleaseContext, inventory: ResourceInventory) -> N
     context.set_status("resources", [msgspec.to_builtins(one) for one in inventory.listed] or None)
 
 
-def _check(report: ApplyReport, what: str) -> None:
-    if unfinished(report):
-        raise _not_applied(f"{what}: {report.message()}", after=APPLY_AGAIN)
-
-
-def _not_applied(message: str, *, after: float | None = None) -> ConditionError:
+def _not_applied(
+    message: str, *, reason: CatalogReason = CatalogReason.APPLY_FAILED, after: float | None = None
+) -> ConditionError:
     return ConditionError(
         message,
         condition=CatalogCondition.CHART_APPLIED,
-        reason=CatalogReason.APPLY_FAILED,
+        reason=reason,
         severity=Severity.ERROR,
         actor=Actor.OPERATOR,
         after=after,

@@ -14,6 +14,8 @@ from hortus.domains.stacks.openstack.transport import CloudLimits
 from hortus.domains.stacks.releases import Library
 from hortus.domains.stacks.types import OpenStackNodeImageRelease
 from hortus.engine import EventRecorder, Manager, Watch, read, sources_of, wire, without_managed_fields
+from hortus.engine.deputies import Deputies
+from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.remote import SECRETS
 from hortus.kube import Client
 from hortus.kube.objects import Object, ObjectKey, key_of
@@ -30,6 +32,8 @@ def add_openstack(
     library: Library,
     settings: OpenStackSettings,
     resync: float,
+    deputies: Deputies,
+    leftovers: LeftoverRecorder,
     namespace: str = "",
     open_service: OpenService | None = None,
 ) -> None:
@@ -42,7 +46,14 @@ def add_openstack(
     manager.on_stop(services.close)
     releases = wire(manager, OpenStackReleaseController, client=client, events=events, namespace=namespace)
     images = wire(manager, NodeImageController, client=client, events=events, namespace=namespace)
-    node_images = NodeImageController(images, services=services, settings=settings, releases=releases.cache.raw)
+    node_images = NodeImageController(
+        images,
+        services=services,
+        settings=settings,
+        releases=releases.cache.raw,
+        deputies=deputies,
+        leftovers=leftovers,
+    )
     secrets = manager.cache(SECRETS, namespace=namespace, transform=_without_values)
 
     def images_of_secret(secret: Object) -> Iterable[ObjectKey]:

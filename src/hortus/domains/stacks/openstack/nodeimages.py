@@ -9,6 +9,7 @@ readiness away because Glance does not answer.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -32,6 +33,9 @@ from hortus.domains.stacks.openstack.services import ImageServices
 from hortus.domains.stacks.openstack.settings import OpenStackSettings
 from hortus.domains.stacks.types import OPENSTACK_NODE_IMAGES, OpenStackNodeImageRelease, SeverityCondition
 from hortus.engine import NEVER, NORMAL, Actor, Cache, Result, Steps, Wiring, has_finalizer, metadata_of, read
+from hortus.engine.deputies import Action, Deputies, refusal
+from hortus.engine.leftovers import Debt, LeftoverRecorder, infrastructure_item
+from hortus.engine.leftovers.types import LeftoverReason, LeftoverSource
 from hortus.engine.remote import SECRETS
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, ObjectKey, parse_time, shaped
@@ -72,8 +76,12 @@ class NodeImageController(StackController[NodeImageContext]):
         services: ImageServices,
         settings: OpenStackSettings,
         releases: Cache,
+        deputies: Deputies,
+        leftovers: LeftoverRecorder,
     ) -> None:
         super().__init__(wiring)
+        self._deputies = deputies
+        self._leftovers = leftovers
         self._services = services
         self._settings = settings
         self._releases = releases
@@ -108,6 +116,7 @@ class NodeImageController(StackController[NodeImageContext]):
         spec = context.object.spec
         key = ObjectKey(context.key.namespace, spec.identity_ref.name)
         place = f"Secret {key}"
+        await context.require(self._deputies, _reads(key), condition=ImageCondition.CLOUD)
         try:
             secret = await self.wiring.client.get(SECRETS, key.name, key.namespace)
             access = read_cloud(secret, place)
@@ -261,9 +270,17 @@ class NodeImageController(StackController[NodeImageContext]):
     async def _connect_to_delete(self, context: NodeImageContext) -> Result | None:
         if not has_finalizer(context.raw, FINALIZER):
             return Result()
-        if self._must_delete(context):
+        if not self._must_delete(context):
+            return None
+        namespace, cloud = context.key.namespace, context.object.spec.identity_ref.name
+        reads = _reads(ObjectKey(namespace, cloud))
+        if await self._deputies.may(namespace, reads):
             await self._connect(context)
-        return None
+            return None
+        await self._leftovers.record(_debt(context, refusal(namespace, reads)))
+        context.warn(ImageEvent.NOT_PERMITTED, f"its image is left behind: {refusal(namespace, reads)}")
+        await self._release(context)
+        return Result()
 
     async def _delete(self, context: NodeImageContext) -> None:
         if not self._must_delete(context):
@@ -332,6 +349,33 @@ class NodeImageController(StackController[NodeImageContext]):
     def _has_reason(self, context: NodeImageContext, reason: ImageReason) -> bool:
         found = _condition(context, ImageCondition.ACTIVE)
         return found is not None and found.reason == reason
+
+
+def _reads(secret: ObjectKey) -> Action:
+    """The action of reading the credential of a cloud."""
+    return Action("get", SECRETS.group, SECRETS.plural, secret.namespace, secret.name)
+
+
+def _debt(context: NodeImageContext, message: str) -> Debt:
+    """The debt for an image whose deletion the namespace may not ask for."""
+    metadata = context.object.metadata
+    image = metadata.annotations[IMAGE_ANNOTATION]
+    return Debt(
+        source=LeftoverSource(
+            kind=OPENSTACK_NODE_IMAGES.kind, name=metadata.name, namespace=metadata.namespace, uid=metadata.uid
+        ),
+        reason=LeftoverReason.NOT_PRUNED,
+        message=message,
+        items=[
+            infrastructure_item(
+                f"Image {image} of the cloud in Secret {metadata.namespace}/{context.object.spec.identity_ref.name}",
+                image,
+                look=f"openstack image show {shlex.quote(image)}",
+                remove=f"openstack image delete {shlex.quote(image)}",
+            )
+        ],
+        since=metadata.deletion_timestamp,
+    )
 
 
 def _condition(context: NodeImageContext, kind: ImageCondition) -> SeverityCondition | None:

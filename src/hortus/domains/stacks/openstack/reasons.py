@@ -65,3 +65,5 @@ class ImageEvent(StrEnum):
     """Not of the contract: an image was deleted with its last owner, by option."""
     DELETE_FAILED = "OpenStackImageFailedToDelete"
     """Not of the contract."""
+    NOT_PERMITTED = "NotPermitted"
+    """Not of the contract: the namespace may not read the Secret of the cloud in which an image is to be deleted."""
