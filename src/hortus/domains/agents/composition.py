@@ -16,6 +16,7 @@ def add_to(process: ProcessContext) -> None:
     add_agents(
         process.manager,
         client=process.client,
+        deputies=process.deputies,
         namespace=process.namespace,
         settings=operating_settings(process.values),
     )
@@ -24,6 +25,7 @@ def add_to(process: ProcessContext) -> None:
             process.manager,
             client=process.client,
             pool=process.pool,
+            deputies=process.deputies,
             gate=process.gate,
             leftovers=process.leftovers,
             settings=fleet_settings(process.values),

@@ -16,6 +16,7 @@ from hortus.domains.agents.types import (
     INSTANA_AGENTS_REMOTE,
 )
 from hortus.domains.inventory.types import CLUSTER_PROFILES
+from hortus.engine.deputies import IMPERSONATES, REVIEWS
 from hortus.engine.rbac import Permission
 
 ETCD_NAMESPACE: Final = "openshift-etcd"
@@ -90,6 +91,8 @@ _WORKLOAD: Final = (
 )
 WIDE: Final = (
     Permission("rbac.authorization.k8s.io", _ROLES, _KEEP, "keeps the roles of agents and sensors"),
+    IMPERSONATES,
+    REVIEWS,
     *_WORKLOAD,
 )
 """In all namespaces, and for objects that have none."""

@@ -21,6 +21,7 @@ from hortus.domains.agents.settings import FleetSettings
 from hortus.domains.agents.types import AGENT_CONFIGURATIONS, AGENT_PLACEMENTS, AgentConfiguration, AgentPlacement
 from hortus.domains.inventory.types import CLUSTER_PROFILES, PLUGIN_EXTENSION, PROVIDER, ClusterProfile, ProfileLabel
 from hortus.engine import Manager, find_condition
+from hortus.engine.deputies import Deputies
 from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.leftovers.types import Leftover
@@ -83,6 +84,7 @@ class AgentWorld:
         self.clock: Clock = SystemClock()
         self.gate: Callable[[Manager], RolloutGate] | None = None
         self.detach_after = 3600.0
+        self.trusted = "*"
         self.operator_version = "v2.2.15"
 
     @asynccontextmanager
@@ -103,6 +105,7 @@ class AgentWorld:
                 manager,
                 client=client,
                 pool=pool,
+                deputies=Deputies(client, self.trusted, clock=self.clock),
                 gate=self.gate(manager) if self.gate is not None else RolloutGate(None),
                 leftovers=LeftoverRecorder(client, FLEET),
                 settings=FleetSettings(

@@ -28,6 +28,7 @@ from hortus.domains.agents.operating.objects import (
 )
 from hortus.domains.agents.types import InstanaAgent
 from hortus.engine import Manager, read, without_managed_fields
+from hortus.engine.deputies import Deputies
 from hortus.kube import Client, yaml
 from hortus.kube.errors import Forbidden
 from hortus.kube.objects import Object, Resource
@@ -52,7 +53,7 @@ async def cached(here: AgentsWorld) -> AsyncIterator[CachedFacts]:
     objects, found = AgentObjects(manager, namespace=""), etcd_caches(manager, credentials=True)
     namespaces = manager.cache(NAMESPACES, labels=MONITORING_LABEL, transform=without_managed_fields)
     outlines = secret_outlines(manager, "")
-    secrets = NamedSecrets(here.client, outlines, objects.caches[SECRETS])
+    secrets = NamedSecrets(Deputies(here.client, "*", clock=manager.clock), outlines, objects.caches[SECRETS])
     async with manager.running():
         for cache in (*objects.caches.values(), *found.all, namespaces, outlines):
             await cache.synced()

@@ -16,6 +16,7 @@ from hortus.domains.agents.operating.objects import BESIDES_THE_AGENT, FIELD_MAN
 from hortus.domains.agents.operating.settings import OperatingSettings
 from hortus.domains.agents.types import INSTANA_AGENTS, INSTANA_AGENTS_REMOTE, InstanaAgent, InstanaAgentRemote
 from hortus.engine import Manager
+from hortus.engine.deputies import ACCOUNT, Deputies
 from hortus.kube import Client, PatchKind
 from hortus.kube.clock import Clock, SystemClock
 from hortus.kube.errors import NotFound
@@ -56,6 +57,7 @@ class AgentsWorld:
         self.clock: Clock = SystemClock()
         self.settings = OperatingSettings(operator_version=VERSION)
         self.watched = ""
+        self.trusted = "*"
         self.manager: Manager | None = None
 
     @asynccontextmanager
@@ -64,7 +66,8 @@ class AgentsWorld:
         access = (client or self.client).access
         async with Client(access, observer=self.requests) as used:
             manager = Manager(used, clock=self.clock, grace=0.0)
-            add_agents(manager, client=used, namespace=self.watched, settings=self.settings)
+            deputies = Deputies(used, self.trusted, clock=self.clock)
+            add_agents(manager, client=used, deputies=deputies, namespace=self.watched, settings=self.settings)
             async with manager.running():
                 self.manager = manager
                 yield manager
@@ -120,6 +123,15 @@ class AgentsWorld:
                 for kind, why in (("Available", "MinimumReplicasAvailable"), ("Progressing", "NewReplicaSetAvailable"))
             ]
         await self.client.patch(resource, name, {"status": status}, namespace, PatchKind.MERGE, "status")
+
+    async def take_grants_back(self) -> None:
+        """Take all permissions from the deputies of namespaces."""
+        group = "rbac.authorization.k8s.io"
+        for kind in ("RoleBinding", "ClusterRoleBinding"):
+            resource = Resource(group, "v1", f"{kind.lower()}s", kind, namespaced=kind == "RoleBinding")
+            for obj in (await self.client.list(resource)).items:
+                if any(one.get("name") == ACCOUNT for one in obj.get("subjects") or ()):
+                    await self.client.delete(resource, obj["metadata"]["name"], obj["metadata"].get("namespace", ""))
 
     # States to wait for.
 

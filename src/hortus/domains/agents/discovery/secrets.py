@@ -8,26 +8,21 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
 from hortus.engine import Cache, Manager
+from hortus.engine.deputies import Deputies
 from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.typed import metadata_of
 from hortus.kube.errors import NotFound
-from hortus.kube.objects import Object, ObjectKey, Resource
+from hortus.kube.objects import Object, ObjectKey
 
 MANAGED: Final = "app.kubernetes.io/managed-by=instana-agent-operator"
 """Selects the objects that controllers of agents made."""
 _OTHERS: Final = "app.kubernetes.io/managed-by!=instana-agent-operator"
 _NO_RELEASES: Final = "type!=helm.sh/release.v1"
-
-
-class NamedSecretReader(Protocol):
-    """The part of `hortus.kube.Client` that reading Secrets uses."""
-
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
 
 
 class _Secret(msgspec.Struct):
@@ -40,10 +35,10 @@ def secret_outlines(manager: Manager, namespace: str) -> Cache:
 
 
 class NamedSecrets:
-    """The data of Secrets by name; each state of one is read once."""
+    """The data of Secrets by name; each state of one is read once, with the permissions of its own namespace."""
 
-    def __init__(self, client: NamedSecretReader, outlines: Cache, owned: Cache) -> None:
-        self._client = client
+    def __init__(self, deputies: Deputies, outlines: Cache, owned: Cache) -> None:
+        self._deputies = deputies
         self._outlines = outlines
         self._owned = owned
         self._known: dict[ObjectKey, tuple[str, Mapping[str, bytes]]] = {}
@@ -62,7 +57,7 @@ class NamedSecrets:
         known = self._known.get(key)
         if known is None or known[0] != version:
             try:
-                live = await self._client.get(SECRETS, key.name, key.namespace)
+                live = await self._deputies.client(key.namespace).get(SECRETS, key.name, key.namespace)
             except NotFound:
                 return None
             known = self._known[key] = (metadata_of(live).resource_version, _values(live))
@@ -71,7 +66,7 @@ class NamedSecrets:
     async def live(self, key: ObjectKey) -> Mapping[str, bytes] | None:
         """The values that a Secret has now, at the cost of a request; None where there is none. Raises KubeError."""
         try:
-            return _values(await self._client.get(SECRETS, key.name, key.namespace))
+            return _values(await self._deputies.client(key.namespace).get(SECRETS, key.name, key.namespace))
         except NotFound:
             return None
 

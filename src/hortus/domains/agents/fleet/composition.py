@@ -34,6 +34,7 @@ from hortus.engine import (
     wire,
     without_managed_fields,
 )
+from hortus.engine.deputies import Deputies
 from hortus.engine.kubeconfigs import SECRETS, KubeconfigSecret, sealed
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.remote import KubeconfigRef, RemotePool, RemoteStates
@@ -55,6 +56,7 @@ def add_fleet(
     *,
     client: Client,
     pool: RemotePool,
+    deputies: Deputies,
     gate: RolloutGate,
     leftovers: LeftoverRecorder,
     settings: FleetSettings,
@@ -78,6 +80,7 @@ def add_fleet(
         configurations=configurations,
         profiles=profiles,
         members=members,
+        deputies=deputies,
         operator_version=settings.operator_version,
         gate=gate,
         removal=PlacementRemoval(members, profiles, leftovers, detach_after=settings.detach_after),

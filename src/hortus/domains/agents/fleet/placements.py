@@ -46,6 +46,8 @@ from hortus.domains.inventory.types import ClusterProfile, is_hibernated
 from hortus.engine import Actor, KindController, Result, StepError, Steps, TypedCache, Wiring
 from hortus.engine.applysets import ForeignObject, ObjectAction
 from hortus.engine.backoff import spread
+from hortus.engine.deputies import Action, Deputies
+from hortus.engine.kubeconfigs import SECRETS
 from hortus.engine.outcomes import NEVER
 from hortus.engine.rollouts import RolloutGate
 from hortus.kube.errors import KubeError, NotFound, TransportError, Unauthorized
@@ -93,6 +95,7 @@ class AgentPlacementController(KindController[PlacementContext]):
         configurations: TypedCache[AgentConfiguration],
         profiles: TypedCache[ClusterProfile],
         members: AgentMembers,
+        deputies: Deputies,
         operator_version: str,
         gate: RolloutGate,
         removal: PlacementRemoval,
@@ -106,6 +109,7 @@ class AgentPlacementController(KindController[PlacementContext]):
         self._configurations = configurations
         self._profiles = profiles
         self._members = members
+        self._deputies = deputies
         self._operator_version = operator_version
         self._gate = gate
         self._removal = removal
@@ -126,6 +130,7 @@ class AgentPlacementController(KindController[PlacementContext]):
             self._hold,
             self._reach,
             self._rest,
+            self._permit,
             self._admit,
             self._render,
             self._yield_to_operator,
@@ -192,6 +197,8 @@ class AgentPlacementController(KindController[PlacementContext]):
             context.reconciling(Reason.HIBERNATED, "The cluster is hibernated; the agent follows when it wakes up.")
             return Result()
         context.place = place
+        if context.key not in self._members.keys_at(place):
+            await self._permit(context)
         self._members.enter(context.key, place)
         context.workloads = self._members.workloads(context.key, context.identity)
         return None
@@ -204,6 +211,13 @@ class AgentPlacementController(KindController[PlacementContext]):
         if look[:3] != self._look(context, {}, 0.0)[:3] or look.is_disturbed(context.workloads.generations):
             return None
         return self._report(context, look)
+
+    async def _permit(self, context: PlacementContext) -> None:
+        """Refuses a cluster whose kubeconfig the objects of this namespace may not have."""
+        place = context.place
+        await self._deputies.require(
+            context.key.namespace, Action("get", SECRETS.group, SECRETS.plural, place.namespace, place.name)
+        )
 
     async def _admit(self, context: PlacementContext) -> Result | None:
         """Holds a change back until a rollout admits the cluster, which keeps its present version until then."""
@@ -220,7 +234,9 @@ class AgentPlacementController(KindController[PlacementContext]):
         return Result()
 
     async def _render(self, context: PlacementContext) -> None:
-        context.secrets = await read_secrets(self.wiring.client, context, operator_version=self._operator_version)
+        context.secrets = await read_secrets(
+            self._deputies.client(context.key.namespace), context, operator_version=self._operator_version
+        )
         try:
             context.agent = render(context.configuration, cluster_values(context.profile))
         except RenderError as error:

@@ -4,7 +4,9 @@ Objects that the caches show as they should be cost no call, so that a reconcile
 of the others comes first and collects all refusals; one of them, and nothing is written. The record of dependents
 follows, then the objects, then what former sets had and this one lacks.
 
-An object that exists and is not the agent's is neither taken over nor deleted: `ownership` decides.
+An object that exists and is not the agent's is neither taken over nor deleted: `ownership` decides. Objects are made
+with the permissions that the agent's namespace has (`hortus.engine.deputies`), those next to the agent too: a workload
+of an agent is privileged.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from hortus.engine.applysets import (
     Policy,
     ServerLive,
 )
+from hortus.engine.deputies import Deputies
 from hortus.kube import Client
 from hortus.kube.errors import KubeError
 from hortus.kube.objects import Object, Resource
@@ -55,9 +58,11 @@ class _Known:
 class AgentApplier:
     """Makes the cluster hold the objects of agents, and no others of theirs."""
 
-    def __init__(self, client: Client, objects: AgentObjects) -> None:
+    def __init__(self, client: Client, deputies: Deputies, objects: AgentObjects) -> None:
+        """`client` deletes: what carries an agent's mark was made for it, and goes when its permissions are gone."""
         self._client = client
-        self._known = _Known(client, objects)
+        self._deputies = deputies
+        self._objects = objects
 
     async def provide(
         self, objects: Sequence[Object], parent: Parent, marking: AgentMarking, siblings: Iterable[str]
@@ -87,16 +92,19 @@ class AgentApplier:
 
         Raises AgentError.
         """
-        report = await self._set(parent, marking).delete()
+        report = await self._set(parent, marking, client=self._client).delete()
         _raise_failures(report, AgentPhase.PRUNE)
         return report.complete
 
-    def _set(self, parent: Parent, marking: AgentMarking, siblings: Iterable[str] = ()) -> ApplySet:
+    def _set(
+        self, parent: Parent, marking: AgentMarking, siblings: Iterable[str] = (), *, client: Client | None = None
+    ) -> ApplySet:
+        client = client or self._deputies.client(parent.namespace)
         return ApplySet(
-            self._client_of(parent.namespace),
+            ClusterClient(client),
             parent,
             kinds=KnownKinds(KINDS, optional=WITHOUT_CACHE),
-            live=self._known,
+            live=_Known(client, self._objects),
             field_manager=FIELD_MANAGER,
             policy=Policy(
                 conflicts=Conflicts.FORCE,
@@ -107,10 +115,6 @@ class AgentApplier:
                 stage=lambda _: 0,
             ),
         )
-
-    def _client_of(self, namespace: str) -> ClusterClient:
-        """The client that acts for the agents of a namespace."""
-        return ClusterClient(self._client)
 
 
 def _raise_failures(report: ApplyReport, phase: AgentPhase, *, wanted: Collection[Dependent] | None = None) -> None:

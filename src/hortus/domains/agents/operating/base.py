@@ -28,6 +28,7 @@ from hortus.domains.agents.operating.verdicts import AGENTS_AVAILABLE, AgentCond
 from hortus.domains.agents.ownership import AgentMarking, identity_of
 from hortus.domains.agents.types import InstanaAgent, InstanaAgentRemote
 from hortus.engine import NEVER, TRUE, Actor, KindController, Result, StepError, Steps, Wiring
+from hortus.engine.deputies import Deputies
 from hortus.engine.typed import NotReadable, metadata_of
 from hortus.kube.errors import Conflict, KubeError
 from hortus.kube.objects import Object, ObjectKey
@@ -58,8 +59,10 @@ class AgentController(KindController[AgentContext[Any]], Generic[A]):
         world: AgentWorld,
         metrics: OperatingMetrics,
         pages: StatusPages,
+        deputies: Deputies,
     ) -> None:
         super().__init__(wiring)
+        self._deputies = deputies
         self._applier = applier
         self._objects = objects
         self._world = world
@@ -262,7 +265,9 @@ class AgentController(KindController[AgentContext[Any]], Generic[A]):
             return
         available = all(one.status == TRUE for one in self.availability(context) if one.type == AGENTS_AVAILABLE)
         selectors = selectors_of(context.wanted, self.words.kind)
-        self._pages.follow(context.key, AgentPods(self.wiring.client, context.key.namespace, selectors))
+        self._pages.follow(
+            context.key, AgentPods(self._deputies.client(context.key.namespace), context.key.namespace, selectors)
+        )
         if (found := self._pages.report(context.key, available=available)) is not None:
             yield found
 

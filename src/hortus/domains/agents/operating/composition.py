@@ -55,6 +55,7 @@ from hortus.engine import (
     without_managed_fields,
 )
 from hortus.engine.backoff import Backoff
+from hortus.engine.deputies import Deputies
 from hortus.engine.sources import Mapper, to_owner
 from hortus.engine.typed import metadata_of, read
 from hortus.kube import Client
@@ -81,6 +82,7 @@ class _Parts(NamedTuple):
     objects: AgentObjects
     world: AgentWorld
     metrics: OperatingMetrics
+    deputies: Deputies
 
 
 class _Watched(NamedTuple):
@@ -97,11 +99,13 @@ class _Watched(NamedTuple):
     etcd: EtcdCaches
 
 
-def add_agents(manager: Manager, *, client: Client, namespace: str, settings: OperatingSettings) -> None:
+def add_agents(
+    manager: Manager, *, client: Client, deputies: Deputies, namespace: str, settings: OperatingSettings
+) -> None:
     """Add both controllers; `namespace` is the watched one, empty for all."""
     manager.add_server(FormerNames(client, namespace=namespace))
     watched = _watched(manager, namespace, credentials=bool(settings.etcd_namespaces))
-    parts = _parts(manager, client, watched, settings)
+    parts = _parts(manager, client, deputies, watched, settings)
 
     def wired(controller: type[AgentController[Any]], component: str) -> Wiring[Any]:
         events = EventRecorder(client, component=component, clock=manager.clock)
@@ -114,7 +118,9 @@ def add_agents(manager: Manager, *, client: Client, namespace: str, settings: Op
     )
     agents = of_agents.cache.raw
     agents.add_index(_BY_SECRET, secrets_of_agent)
-    migration = HelmMigration(client, applier=parts.applier, objects=parts.objects, driver=settings.helm_driver)
+    migration = HelmMigration(
+        client, deputies=deputies, applier=parts.applier, objects=parts.objects, driver=settings.helm_driver
+    )
     pages, reported = _pages(manager, settings)
     manager.controller(
         AGENT,
@@ -146,9 +152,11 @@ def _watched(manager: Manager, namespace: str, *, credentials: bool) -> _Watched
     )
 
 
-def _parts(manager: Manager, client: Client, watched: _Watched, settings: OperatingSettings) -> _Parts:
+def _parts(
+    manager: Manager, client: Client, deputies: Deputies, watched: _Watched, settings: OperatingSettings
+) -> _Parts:
     objects = watched.objects
-    secrets = NamedSecrets(client, watched.outlines, objects.caches[SECRETS])
+    secrets = NamedSecrets(deputies, watched.outlines, objects.caches[SECRETS])
     world = AgentWorld(
         operator_version=settings.operator_version,
         objects=objects,
@@ -161,7 +169,7 @@ def _parts(manager: Manager, client: Client, watched: _Watched, settings: Operat
     )
     metrics = OperatingMetrics(manager.registry)
     manager.on_handover(metrics.shed)
-    return _Parts(AgentApplier(client, objects), objects, world, metrics)
+    return _Parts(AgentApplier(client, deputies, objects), objects, world, metrics, deputies)
 
 
 def _pages(manager: Manager, settings: OperatingSettings) -> tuple[StatusPages, Trigger]:

@@ -31,6 +31,7 @@ from hortus.domains.agents.operating.objects import AgentObjects, resource_of
 from hortus.domains.agents.ownership import AgentMarking, is_of_release
 from hortus.engine import Actor, StepError
 from hortus.engine.applysets import DiscoveredKinds
+from hortus.engine.deputies import Deputies
 from hortus.engine.owners import controller_of
 from hortus.engine.typed import metadata_of
 from hortus.kube import Client, Propagation
@@ -57,9 +58,11 @@ class _Workload(msgspec.Struct):
 class HelmMigration:
     """Takes over what a release of Helm has installed."""
 
-    def __init__(self, client: Client, *, applier: AgentApplier, objects: AgentObjects, driver: str) -> None:
+    def __init__(
+        self, client: Client, *, deputies: Deputies, applier: AgentApplier, objects: AgentObjects, driver: str
+    ) -> None:
         """`driver` is secret or configmap, as HELM_DRIVER says it."""
-        self._client = client
+        self._deputies = deputies
         self._applier = applier
         self._objects = objects
         self._records = STORAGE[driver]
@@ -70,7 +73,9 @@ class HelmMigration:
         if not _is_due(context):
             return
         namespace = context.key.namespace
-        former = [(obj, live) for obj in context.wanted if (live := await self._obstacle(obj, namespace)) is not None]
+        client = self._deputies.client(namespace)
+        found = [(obj, await self._obstacle(client, obj, namespace)) for obj in context.wanted]
+        former = [(obj, live) for obj, live in found if live is not None]
         if not former:
             return
         replaced = {dependent_of(obj) for obj, _ in former}
@@ -78,7 +83,7 @@ class HelmMigration:
         trials = [_renamed(obj) if dependent_of(obj) in replaced else obj for obj in context.wanted]
         await self._applier.check(trials, namespace, marking)
         for obj, live in former:
-            await self._detach(obj, live)
+            await self._detach(client, obj, live)
 
     async def finish(self, context: AgentContext[Any], *, available: bool) -> None:
         """Drop what the release made besides, its records and the finalizer, once the new agents are `available`."""
@@ -91,55 +96,48 @@ class HelmMigration:
         if _is_due(context):
             await self._drop(context, set())
 
-    async def _obstacle(self, obj: Object, namespace: str) -> Object | None:
+    async def _obstacle(self, client: Client, obj: Object, namespace: str) -> Object | None:
         """The workload of the release whose selector differs from that of `obj`, which cannot be changed."""
         one = dependent_of(obj)
         resource = resource_of(one)
         if resource is None or resource.group != "apps" or self._objects.find(one) is not None:
             return None
         try:
-            live = await self._client.get(resource, one.name, one.namespace)
+            live = await client.get(resource, one.name, one.namespace)
         except NotFound:
             return None
         return live if is_of_release(live, namespace) and _selector(live) != _selector(obj) else None
 
-    async def _detach(self, obj: Object, live: Object) -> None:
+    async def _detach(self, client: Client, obj: Object, live: Object) -> None:
         one, metadata = dependent_of(obj), metadata_of(live)
         resource = resource_of(one)
         assert resource is not None, "an obstacle is of a known kind"
         if one.kind != "DaemonSet":
-            await self._remove(resource, one, metadata.uid, Propagation.BACKGROUND)
+            await _remove(client, resource, one, metadata.uid, Propagation.BACKGROUND)
             return
-        await self._relabel(one.namespace, _selector(live), _selector(obj))
-        await self._remove(resource, one, metadata.uid, Propagation.ORPHAN)
+        await _relabel(client, one.namespace, _selector(live), _selector(obj))
+        await _remove(client, resource, one, metadata.uid, Propagation.ORPHAN)
         # Pods that the old one made in between.
-        await self._relabel(one.namespace, _selector(live), _selector(obj))
-
-    async def _relabel(self, namespace: str, former: dict[str, str], wanted: dict[str, str]) -> None:
-        """Give the pods of the former DaemonSet the labels by which the new one adopts them."""
-        selector = ",".join(f"{key}={value}" for key, value in sorted(former.items()))
-        for pod in (await self._client.list(PODS, namespace, labels=selector)).items:
-            metadata = metadata_of(pod)
-            owner = controller_of(pod)
-            of_set = owner is None or owner.items() >= {"kind": "DaemonSet"}.items()
-            if of_set and not wanted.items() <= metadata.labels.items():
-                await self._client.patch(PODS, metadata.name, {"metadata": {"labels": wanted}}, namespace)
+        await _relabel(client, one.namespace, _selector(live), _selector(obj))
 
     async def _drop(self, context: AgentContext[Any], taken_over: set[Dependent]) -> None:
         namespace = context.key.namespace
-        records = (await self._client.list(self._records, namespace, labels=SELECTOR)).items
+        client = self._deputies.client(namespace)
+        records = (await client.list(self._records, namespace, labels=SELECTOR)).items
         try:
             found = installed(records)
         except BadRecord as error:
             raise StepError(str(error), reason=AgentReason.BAD_RELEASE, actor=Actor.USER) from error
-        await self._delete(found, namespace, taken_over)
+        await self._delete(client, found, namespace, taken_over)
         for record in records:
             metadata = metadata_of(record)
             one = Dependent("", self._records.kind, namespace, metadata.name)
-            await self._remove(self._records, one, metadata.uid, Propagation.BACKGROUND)
+            await _remove(client, self._records, one, metadata.uid, Propagation.BACKGROUND)
         await context.remove_finalizer(HELM_FINALIZER)
 
-    async def _delete(self, found: Iterable[Installed], namespace: str, taken_over: set[Dependent]) -> None:
+    async def _delete(
+        self, client: Client, found: Iterable[Installed], namespace: str, taken_over: set[Dependent]
+    ) -> None:
         """Delete the objects of a release but those that are kept or taken over. Raises AgentError."""
         failures: list[ObjectFailure] = []
         for one in found:
@@ -154,27 +152,40 @@ class HelmMigration:
             if identity in taken_over:
                 continue
             try:
-                await self._remove_installed(resource, identity, namespace)
+                await _remove_installed(client, resource, identity, namespace)
             except KubeError as error:
                 failures.append(ObjectFailure(AgentPhase.MIGRATE, identity, error))
         if failures:
             raise AgentError(failures)
 
-    async def _remove_installed(self, resource: Resource, one: Dependent, namespace: str) -> None:
-        """Delete an object of the release in `namespace`, unless it is Helm's no more, or of another release."""
-        try:
-            live = await self._client.get(resource, one.name, one.namespace)
-        except NotFound:
-            return
-        metadata = metadata_of(live)
-        if is_of_release(live, namespace) and not metadata.deletion_timestamp:
-            await self._remove(resource, one, metadata.uid, Propagation.BACKGROUND)
 
-    async def _remove(self, resource: Resource, one: Dependent, uid: str, propagation: Propagation) -> None:
-        try:
-            await self._client.delete(resource, one.name, one.namespace, propagation=propagation, uid=uid)
-        except NotFound:
-            return
+async def _relabel(client: Client, namespace: str, former: dict[str, str], wanted: dict[str, str]) -> None:
+    """Give the pods of the former DaemonSet the labels by which the new one adopts them."""
+    selector = ",".join(f"{key}={value}" for key, value in sorted(former.items()))
+    for pod in (await client.list(PODS, namespace, labels=selector)).items:
+        metadata = metadata_of(pod)
+        owner = controller_of(pod)
+        of_set = owner is None or owner.items() >= {"kind": "DaemonSet"}.items()
+        if of_set and not wanted.items() <= metadata.labels.items():
+            await client.patch(PODS, metadata.name, {"metadata": {"labels": wanted}}, namespace)
+
+
+async def _remove_installed(client: Client, resource: Resource, one: Dependent, namespace: str) -> None:
+    """Delete an object of the release in `namespace`, unless it is Helm's no more, or of another release."""
+    try:
+        live = await client.get(resource, one.name, one.namespace)
+    except NotFound:
+        return
+    metadata = metadata_of(live)
+    if is_of_release(live, namespace) and not metadata.deletion_timestamp:
+        await _remove(client, resource, one, metadata.uid, Propagation.BACKGROUND)
+
+
+async def _remove(client: Client, resource: Resource, one: Dependent, uid: str, propagation: Propagation) -> None:
+    try:
+        await client.delete(resource, one.name, one.namespace, propagation=propagation, uid=uid)
+    except NotFound:
+        return
 
 
 def _is_due(context: AgentContext[Any]) -> bool:
