@@ -157,6 +157,19 @@ def test_objects_on_top_of_a_base_decide_as_all_objects_together(
             assert on_top.grants(one.user).decide(one).allowed == whole.grants(one.user).decide(one).allowed
 
 
+def test_a_long_chain_of_aggregates_is_summed_from_its_end() -> None:
+    """A round over all of them for each would take minutes."""
+    granted = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}
+    links = 600
+    chain: list[dict[str, Any]] = [{"metadata": {"name": "r0", "labels": {"link": "0"}}, "rules": [granted]}]
+    for number in range(1, links):
+        rule = {"clusterRoleSelectors": [{"matchLabels": {"link": str(number - 1)}}]}
+        metadata = {"name": f"r{number}", "labels": {"link": str(number)}}
+        chain.append({"metadata": metadata, "rules": [], "aggregationRule": rule})
+    index = BindingIndex(RbacObjects(chain[::-1], [], [], []))
+    assert index.rules("ClusterRole", "", f"r{links - 1}") == (_rule(granted),)
+
+
 def _bound(found: list[Any], prefix: str) -> tuple[list[Any], list[Any], list[Any]]:
     """Bindings everywhere, no roles, and bindings inside of namespaces."""
     everywhere, inside = [], []

@@ -10,13 +10,17 @@ from hortus.kube.objects import Object
 
 def aggregated_rules(role: Object, others: Iterable[Object]) -> tuple[PolicyRule, ...]:
     """The rules of every ClusterRole in `others` that one of the role's selectors picks, in name order, none twice."""
+    return tuple(dict.fromkeys(rule for other in picked_by(role, others) for rule in rules_of(other)))
+
+
+def picked_by(role: Object, others: Iterable[Object]) -> list[Object]:
+    """The ClusterRoles in `others` that one of the role's selectors picks, in name order; never the role itself."""
     selectors = (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or ()
     name = role["metadata"]["name"]
-    picked = sorted(
+    return sorted(
         (other for other in others if other["metadata"]["name"] != name and _picked(other, selectors)),
         key=lambda other: str(other["metadata"]["name"]),
     )
-    return tuple(dict.fromkeys(rule for other in picked for rule in rules_of(other)))
 
 
 def _picked(role: Object, selectors: Iterable[Object]) -> bool:

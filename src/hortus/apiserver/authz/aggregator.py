@@ -6,6 +6,7 @@ when one of its ClusterRoles was written (`changed`); a role with correct rules 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Protocol
@@ -55,7 +56,12 @@ class RoleAggregator:
         for _ in range(100):
             page = await self._storage.list(f"{cluster}/{_SUFFIX}")
             roles = [(record, _decoded(record)) for record in page.records]
-            wrong = [pair for record, role in roles if (pair := _corrected(record, role, roles)) is not None]
+            wrong = []
+            for record, role in roles:
+                if (pair := _corrected(record, role, roles)) is not None:
+                    wrong.append(pair)
+                if role.get("aggregationRule"):
+                    await asyncio.sleep(0)  # each passes all roles
             written = [await self._write(cluster, record, role) for record, role in wrong]
             if not any(written):
                 return

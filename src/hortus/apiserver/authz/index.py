@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.authn.service_accounts import username_of
-from hortus.apiserver.authz.aggregation import aggregated_rules
+from hortus.apiserver.authz.aggregation import aggregated_rules, picked_by
 from hortus.apiserver.authz.grants import RoleGrant, RoleGrants
 from hortus.apiserver.authz.policy import API_GROUP
 from hortus.apiserver.authz.rules import PolicyRule, rules_of
@@ -135,18 +135,43 @@ class BindingIndex:
 
 def _cluster_rules(roles: Iterable[Object]) -> dict[str, tuple[PolicyRule, ...]]:
     found = {role["metadata"]["name"]: role for role in roles}
-    # Aggregates of aggregates take as many rounds as they are deep; more rounds than roles are never needed.
-    aggregates = {name for name, role in found.items() if role.get("aggregationRule")}
-    for _ in aggregates:
+    rules = {name: rules_of(role) for name, role in found.items()}
+    parts = {
+        name: [part["metadata"]["name"] for part in picked_by(role, found.values())]
+        for name, role in found.items()
+        if role.get("aggregationRule")
+    }
+    # One round suffices for aggregates of aggregates in this order; those in a circle take a few, never more than there
+    # are.
+    order = _parts_first(parts)
+    for _ in order:
         changed = False
-        for name in aggregates:
-            rules = [rule.to_json() for rule in aggregated_rules(found[name], found.values())]
-            if rules != found[name].get("rules"):
-                found[name] = {**found[name], "rules": rules}
-                changed = True
+        for name in order:
+            gathered = tuple(dict.fromkeys(rule for part in parts[name] for rule in rules[part]))
+            changed |= gathered != rules[name]
+            rules[name] = gathered
         if not changed:
             break
-    return {name: rules_of(role) for name, role in found.items()}
+    return rules
+
+
+def _parts_first(parts: Mapping[str, Sequence[str]]) -> list[str]:
+    """The names, each behind those of its parts, as far as there is no circle."""
+    order: dict[str, None] = {}
+    seen: set[str] = set()
+    for name in parts:
+        waiting = [(name, iter(parts[name]))] if name not in seen else []
+        seen.add(name)
+        while waiting:
+            last, rest = waiting[-1]
+            following = next((part for part in rest if part in parts and part not in seen), None)
+            if following is None:
+                order[last] = None
+                waiting.pop()
+            else:
+                seen.add(following)
+                waiting.append((following, iter(parts[following])))
+    return list(order)
 
 
 def _place(obj: Object) -> tuple[str, str]:
