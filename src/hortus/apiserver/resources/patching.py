@@ -7,6 +7,7 @@ the new state; only a patch that names a resourceVersion itself answers Conflict
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import orjson
@@ -51,6 +52,8 @@ APPLY = "application/apply-patch+yaml"
 _PATCHES = (JSON_PATCH, MERGE_PATCH, APPLY)
 _STEP = frozenset({"op", "from", "path", "value"})
 _MAP = "map[string]interface {}"
+_LARGE = 64 * 1024
+"""Bytes from which a patch is merged beside the loop: ten thousand operations may each move a whole list."""
 _TRIES = 10
 """Lost races before a patch fails; each means that another writer made progress."""
 
@@ -68,7 +71,8 @@ async def patch(
         return await apply(ctx, scope, read_intent(body, scope.kind.resource), options)
     check_unforced(options)
     change = change_of(scope.kind, body, media)
-    return await modify(ctx, scope, change, options._replace(noticed=noticed_in(body, media, options)))
+    options = options._replace(noticed=noticed_in(body, media, options))
+    return await modify(ctx, scope, change, options, large=len(body) >= _LARGE)
 
 
 def check_unforced(options: WriteOptions) -> None:
@@ -176,14 +180,17 @@ def _patched(step: Callable[[], Any]) -> Object:
     return found
 
 
-async def modify(ctx: OperationContext, scope: RequestScope, change: Change, options: WriteOptions) -> WriteResult:
+async def modify(
+    ctx: OperationContext, scope: RequestScope, change: Change, options: WriteOptions, *, large: bool = False
+) -> WriteResult:
     """Reads, changes and writes, and starts again when another writer was first. Raises NotFound, Conflict, what
-    `change` raises."""
+    `change` raises; a `large` change is made in a thread."""
     record = await read(ctx, scope)
     for _ in range(_TRIES):
         if record is None:
             raise not_found(scope.kind, scope.name)
-        obj = change(with_revision(scope.kind.decode(record.value), record))
+        present = with_revision(scope.kind.decode(record.value), record)
+        obj = await ctx.pace(scope).aside(partial(change, present)) if large else change(present)
         shown = as_bytes(obj).decode() if options.validation == "Strict" else ""
         try:
             return await _modified(ctx, scope, record, obj, options)
