@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from hortus.schema.cel.shapes import MAX_REQUEST, CelShape
 from hortus.schema.cel.syntax import Call, Comprehension, Constant, Expression, ListOf, MapOf, Name, Select
 
 MOST_STEPS = 2_000_000
@@ -52,7 +53,7 @@ class _Value(NamedTuple):
     size: Bound
     """Bytes."""
     actual: Any = _UNKNOWN
-    """The value, where it is a variable or a part of one."""
+    """The value, where it is a variable or a part of one, or its shape."""
     number: float = math.inf
     """It is no number beyond this, with either sign, and no list or map of more members."""
 
@@ -62,17 +63,27 @@ def check_bounds(root: Expression, variables: Mapping[str, Any]) -> None:
     _Walk().check(root, {name: _given(value) for name, value in variables.items()})
 
 
-def is_always_bounded(root: Expression, names: Mapping[str, Any], largest: int) -> bool:
-    """Reports whether no variables of at most `largest` bytes of JSON each make the evaluation too costly.
+def is_always_bounded(root: Expression, variables: Mapping[str, str | CelShape]) -> bool:
+    """Reports whether no variables of these types, each as large as a request, make the evaluation too costly.
 
     Raises TooCostly when even the smallest do.
     """
-    _Walk(unknown=1.0).check(root, {name: _Value({_FIXED: _SCALAR}, number=1.0) for name in names})
+    _Walk(unknown=1.0).check(root, {name: _Value({_FIXED: _SCALAR}, number=1.0) for name in variables})
     try:
-        _Walk().check(root, {name: _Value({_FIXED: largest * _A_BYTE_OF_JSON}) for name in names})
+        _Walk().check(root, {name: _largest(kind) for name, kind in variables.items()})
     except TooCostly:
         return False
     return True
+
+
+def _largest(kind: str | CelShape | None) -> _Value:
+    word = kind.word if isinstance(kind, CelShape) else kind
+    if word in ("int", "double", "bool"):
+        return _Value({_FIXED: _SCALAR})
+    if word == "string":
+        size = min(kind.size, MAX_REQUEST) if isinstance(kind, CelShape) else MAX_REQUEST
+        return _Value({_FIXED: _SCALAR + size})
+    return _Value({_FIXED: MAX_REQUEST * _A_BYTE_OF_JSON}, kind if isinstance(kind, CelShape) else _UNKNOWN)
 
 
 def _given(value: Any) -> _Value:
@@ -133,6 +144,10 @@ class _Walk:
             return _given(of.actual[key])
         if isinstance(of.actual, list) and type(key) is int and 0 <= key < len(of.actual):
             return _given(of.actual[key])
+        if isinstance(of.actual, CelShape):
+            shape = of.actual
+            known = {"list": shape.items, "map": shape.values}.get(shape.word)
+            return _largest(shape.fields.get(key) if shape.word == "object" else known)
         return _Value(self._size(of), number=self._unknown)
 
     def _literal(self, node: ListOf | MapOf, scope: Mapping[str, _Value]) -> _Value:

@@ -112,10 +112,10 @@ def compile_expression(
     return Program(expression, raw, found, _unbounded(found, variables))
 
 
-def _unbounded(found: Analysis, variables: Mapping[str, object]) -> Expression | None:
+def _unbounded(found: Analysis, variables: Mapping[str, str | CelShape]) -> Expression | None:
     """The tree, if its evaluation needs a check of its variables' sizes."""
     try:
-        return None if is_always_bounded(found.root, variables, MAX_REQUEST) else found.root
+        return None if is_always_bounded(found.root, variables) else found.root
     except TooCostly as error:
         refused = CompileError(f"{error}, whatever its variables hold")
         refused.cost = found.cost
