@@ -53,7 +53,7 @@ _PATCHES = (JSON_PATCH, MERGE_PATCH, APPLY)
 _STEP = frozenset({"op", "from", "path", "value"})
 _MAP = "map[string]interface {}"
 _LARGE = 64 * 1024
-"""Bytes from which a patch is merged beside the loop: ten thousand operations may each move a whole list."""
+"""Bytes from which a patch is merged in a thread: ten thousand operations may each move a whole list."""
 _TRIES = 10
 """Lost races before a patch fails; each means that another writer made progress."""
 
