@@ -12,8 +12,10 @@ import aiohttp
 import orjson
 import pytest
 from tests.dashboard.conftest import FLEET, HOME, Browser, Reply, World, make_cluster, make_rollout
+from tests.dashboard.test_limits import another_token
 from yarl import URL
 
+from hortus.dashboard import plans
 from hortus.dashboard.plans import LARGEST
 from hortus.dashboard.server import COOKIE
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
@@ -180,9 +182,32 @@ async def test_a_file_needs_the_token_of_the_session_and_our_origin(world: World
     assert blocks_of(await browser.document("/plans"))["Open plans"]["rows"] == []
 
 
-async def test_a_viewer_keeps_few_plans_and_the_oldest_makes_room(world: World, saved: Any) -> None:
-    browser = await world.signed_in()
-    for number in range(6):
-        assert (await upload(browser, saved(plan_file()), name=f"{number}.json")).status == 303
+async def names_of(browser: Browser) -> list[str]:
     rows = blocks_of(await browser.document("/plans"))["Open plans"]["rows"]
-    assert [row[0]["text"] for row in rows] == ["2.json", "3.json", "4.json", "5.json"]
+    return [row[0]["text"] for row in rows]
+
+
+async def test_a_user_keeps_few_plans_and_the_oldest_makes_room(world: World, saved: Any) -> None:
+    first = await world.signed_in(await world.account("eve"))
+    second, other = await world.signed_in(await another_token(world, "eve")), await world.signed_in()
+    assert (await upload(other, saved(plan_file()), name="other.json")).status == 303
+    for number in range(6):
+        browser = first if number < 3 else second
+        assert (await upload(browser, saved(plan_file()), name=f"{number}.json")).status == 303
+    assert await names_of(first) == ["2.json"]
+    assert await names_of(second) == ["3.json", "4.json", "5.json"]
+    assert await names_of(other) == ["other.json"]
+
+
+async def test_of_all_plans_the_oldest_makes_room(world: World, saved: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "_KEPT_IN_ALL", 2)
+    browsers = [await world.signed_in(await world.account(name)) for name in ("ann", "bob", "cy")]
+    for browser in browsers:
+        assert (await upload(browser, saved(plan_file()))).status == 303
+    assert [await names_of(browser) for browser in browsers] == [[], ["plan.json"], ["plan.json"]]
+
+
+async def test_a_plan_with_names_that_no_object_has_is_refused(world: World, saved: Any) -> None:
+    metadata = {"namespace": HOME, "name": "a" * (1 << 19)}
+    reply = await upload(await world.signed_in(), saved(plan_file((GARDENER_CLUSTERS, {"metadata": metadata}))))
+    assert reply.status == 400 and "names that no object has" in reply.text

@@ -29,6 +29,8 @@ PATIENCE: Final = 0.4
 """Seconds that a page waits for the first lists; what is missing then follows by the page's stream."""
 _KEPT: Final = 128
 """Contents that are kept for open pages that show the same."""
+_DRAWN: Final = 32 << 20
+"""Characters of drawn pages that are kept."""
 _SHORTEST: Final = 0.1
 _LONGEST: Final = 0.5
 """Seconds between two beats: a change is to be seen within one second."""
@@ -124,6 +126,8 @@ class Drawings:
                             break
             known = known or Drawn(content.title, parts)
         _keep(self._known, place, (content, known))
+        while sum(drawn.size for _, drawn in self._known.values()) > _DRAWN:
+            del self._known[next(iter(self._known))]
         return known
 
     def _found(self, content: Content, place: tuple[int, str]) -> Drawn | None:

@@ -48,7 +48,11 @@ LARGEST: Final = 16 << 20
 """Bytes of a file."""
 KIND: Final = "plan"
 _KEPT: Final = 4
-"""Plans of one viewer; the oldest makes room."""
+"""Plans of one user; the oldest makes room."""
+_KEPT_IN_ALL: Final = 64
+"""Plans of all users; the oldest makes room."""
+_LARGEST_KEPT: Final = 1 << 18
+"""Bytes of the objects that are compared."""
 _COMPARED: Final = 200
 """Objects that are compared with the fleet, one GET each."""
 _AT_ONCE: Final = 8
@@ -96,6 +100,8 @@ class PlansPage(ReadPage):
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._open: WeakKeyDictionary[Client, dict[str, _OpenPlan]] = WeakKeyDictionary()
+        self._users: dict[str, str] = {}
+        """The users of open plans, the oldest first."""
         self._uploading: set[str] = set()
         self._reading = asyncio.Semaphore(1)
 
@@ -115,12 +121,24 @@ class PlansPage(ReadPage):
         async with self._reading:
             opened = await asyncio.to_thread(_read, content, name[:80] or "the file", self._clock.now())
         opened = opened._replace(compared=await self._compare(opened, viewer.client))
-        known = self._open.setdefault(viewer.client, {})
-        while len(known) >= _KEPT:
-            del known[next(iter(known))]
+        self._make_room(viewer.username)
         key = secrets.token_urlsafe(12)
-        known[key] = opened
+        self._open.setdefault(viewer.client, {})[key] = opened
+        self._users[key] = viewer.username
         return ItemKey(KIND, "", key)
+
+    def _make_room(self, user: str) -> None:
+        """Forgets the oldest plan of a user, or of all, where there are too many."""
+        known = {key: plans for plans in self._open.values() for key in plans}
+        self._users = {key: whose for key, whose in self._users.items() if key in known}
+        for own, most in (
+            ([key for key, whose in self._users.items() if whose == user], _KEPT),
+            ([*known], _KEPT_IN_ALL),
+        ):
+            if len(own) >= most:
+                oldest = next(key for key in self._users if key in own)
+                del known[oldest][oldest], self._users[oldest]
+                return
 
     async def read(self, viewer: Viewer, key: ItemKey | None, now: float) -> Reading:
         known = self._open.get(viewer.client, {})
@@ -175,8 +193,10 @@ def _read(content: bytes, name: str, now: float) -> _OpenPlan:
         facts = [(title.capitalize(), _short(text)) for title, text in texts.facts(plan)[:_FACTS]]
     except ValueError as error:  # msgspec's are among them
         raise PlanFileError(f"{name} was saved by another version: {_short(str(error))}; plan again") from None
-    kept = replace(file, plan={}, objects=file.objects[:_COMPARED])
     made, server = moment(seconds_of(plan.began)), _short(file.server)
+    kept = PlanFile(server=server, objects=file.objects[:_COMPARED], plan={})
+    if len(msgspec.json.encode(kept)) > _LARGEST_KEPT:
+        raise PlanFileError(f"{name} has objects with names that no object has; plan again")
     standing = "failed" if plan.fails else "well"
     state = "fails" if plan.fails else "changes" if plan.changes_something else "no change"
     headline, count = texts.headline(plan), len(file.objects)

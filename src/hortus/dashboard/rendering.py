@@ -28,6 +28,8 @@ from hortus.engine.pages import STANDINGS, FleetPage, PageLink, StateMark, TimeC
 
 _FOLDER: Final = Path(__file__).parent
 STATIC: Final = _FOLDER / "static"
+_CHANGES: Final = 8
+"""Changes of one page that are kept; open pages mostly lack the same parts."""
 _COMMANDS: Final = 20
 """Commands of one text; further backticks are text."""
 _ONE_LINE: Final = 16
@@ -52,6 +54,7 @@ class Drawn:
         self.title = title
         self.parts = parts
         self.digests = frozenset(part.digest for part in parts)
+        self.size = sum(len(part.html) for part in parts)
         self._changes: dict[tuple[str, ...], bytes] = {}
 
     def change(self, have: Collection[str]) -> bytes:
@@ -60,6 +63,8 @@ class Drawn:
         if not ids:
             return b""
         if (known := self._changes.get(ids)) is None:
+            if len(self._changes) >= _CHANGES:
+                self._changes.clear()
             parts = {part.id: part.html for part in self.parts if part.id in ids}
             order = [part.id for part in self.parts]
             known = self._changes[ids] = orjson.dumps({"title": self.title, "parts": parts, "order": order})
