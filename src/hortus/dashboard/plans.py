@@ -270,7 +270,7 @@ def _changes(title: str, changes: Iterable[tuple[ObjectChange, int]]) -> Grid:
 
 
 def _table(
-    title: str, heads: Sequence[str], rows: Iterable[list[Cell]], empty: str = "None.", *, total: int = 0
+    title: str, heads: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str = "None.", *, total: int = 0
 ) -> Grid:
     """A table of the first of `total` rows; further ones are not made."""
     found: list[list[Cell]] = [
