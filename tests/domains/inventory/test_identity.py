@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 
 import orjson
@@ -14,6 +13,7 @@ from tests.domains.inventory.world import (
     properties,
 )
 from tests.fronts import Front, front
+from tests.waiting import until
 
 from hortus.domains.inventory.types import Property, SourceLabel
 from hortus.engine import find_condition
@@ -149,6 +149,36 @@ async def test_another_address_of_a_cluster_is_a_source_of_its_profile_once_that
         assert other.marks("POST") == other.marks("PATCH") == 0, "it is read there alone"
 
 
+async def test_of_two_that_come_at_once_one_has_the_uid_and_both_stay(here: InventoryWorld) -> None:
+    await here.workload("a")
+    impostor = await here.workload("b")
+    async with front(here.server, impostor, uid=await uid_of(here, "a")) as lying:
+        await here.secret("real", "a")
+        await source(here, "fake", lying.kubeconfig)
+        async with here.controllers() as manager:
+            found = [await here.profile(name, lambda one: condition(one, PROVEN)[0]) for name in ("real", "fake")]
+            await here.at_rest(manager)
+            found = [await here.profile(name, is_joined) for name in ("real", "fake")]
+            assert sorted(condition(one, PROVEN)[1] for one in found) == ["IdentityConflict", "MarkRead"]
+            assert sorted(Property.UID in properties(one) for one in found) == [False, True]
+        asked = len(lying.requests)
+        async with here.controllers() as manager:
+            await until(lambda: len(lying.requests) > asked)
+            await here.at_rest(manager)
+            assert here.requests.writes == [], "a conflict at rest writes nothing, after a restart neither"
+
+
+async def test_a_mark_that_somebody_deleted_is_no_conflict(here: InventoryWorld) -> None:
+    workload = await here.workload("a")
+    async with here.controllers(), front(here.server, workload) as other:
+        await here.secret("first", "a")
+        await here.profile("first", is_proven)
+        async with here.inside("a") as client:
+            await client.delete(SECRETS, MARK.name, MARK.namespace)
+        await source(here, "second", other.kubeconfig)
+        await here.profile("first", lambda found: "Secret/kcp-system/second@" in str(found["metadata"]["annotations"]))
+
+
 async def test_a_second_address_that_may_not_read_the_mark_stays_a_profile_of_its_own(here: InventoryWorld) -> None:
     workload = await here.workload("a")
     refused = {"GET": 403, "POST": 403}
@@ -252,19 +282,11 @@ async def test_the_mark_is_written_once_and_only_its_digest_is_kept(here: Invent
         assert (way.marks("POST"), way.marks("GET")) == (1, 1)
         async with here.controllers() as manager:
             await here.profile("prod", is_joined)
-            await manager_saw(here, "prod")
+            await until(lambda: any(host == "remote" for _, host, _ in here.requests.answers))
             await here.at_rest(manager)
             assert here.requests.writes == []
         assert (way.marks("POST"), way.marks("GET")) == (1, 1), "a restart reads no mark"
         assert await mark_in(here, "a") == mark
-
-
-async def manager_saw(here: InventoryWorld, name: str) -> None:
-    """Returns when the cluster was connected, and its profile reconciled."""
-    async with asyncio.timeout(60):
-        while not any(host == "remote" for _, host, _ in here.requests.answers):
-            await here.requests.answer("200")
-            await asyncio.sleep(0)
 
 
 async def test_a_process_that_is_killed_after_the_mark_was_written_finds_it_again(here: InventoryWorld) -> None:

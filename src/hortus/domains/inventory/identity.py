@@ -2,8 +2,8 @@
 
 The profile that has a uid on record is the first; another one whose cluster answers with that uid is given to it only
 when both are proven to be one cluster. Without that proof nothing moves: the first stays as it is, the second keeps its
-profile, does not get the uid, and says why. Proofs that wrote something are remembered as long as nothing changes that
-they depend on, and so is a mark that is refused: a reconcile at rest asks no cluster.
+profile, does not get the uid, and says why. Proofs are remembered as long as nothing changes that they depend on, and
+so is a mark that is refused: a reconcile at rest asks no cluster.
 """
 
 from __future__ import annotations
@@ -148,12 +148,13 @@ class Identities:
             profile = self._profiles.get(first)
             if profile is None:
                 continue
-            proof, address = await self._prove(key, claimed, found, first, RecordedIdentity.of(profile))
+            on_its_record = RecordedIdentity.of(profile)
+            proof = await self._prove(key, claimed, found, first, on_its_record)
             if proof is Proof.SAME and is_older:
                 self.forget(key)
                 return found._replace(takes_over=twin)
             if proof is not Proof.SAME and reached is not None and dispute is None:
-                dispute = Dispute(twin, address, proof)
+                dispute = Dispute(twin, on_its_record.identity.address, proof)
         if dispute is None:
             self.forget(key)
             return found
@@ -162,33 +163,33 @@ class Identities:
 
     async def _prove(
         self, key: ObjectKey, claimed: MemberIdentity, found: FoundIdentity, first: ObjectKey, known: RecordedIdentity
-    ) -> tuple[Proof, str]:
-        """The relation to the cluster of `first`, and the address of that."""
-        place = self._place_of(self._registry.claims_of(first.name))
+    ) -> Proof:
+        """The relation to the cluster of `first`, which has `known` on record."""
+        proofs, basis = self._proofs.setdefault(key, {}), (claimed, found.mark, known)
+        before = proofs.get(first)
+        if before is not None and before[0] == basis:
+            return before[1]
+        proof = await self._compare(key, claimed, found, first, known)
+        if proof is not Proof.SILENT:
+            proofs[first] = basis, proof
+        return proof
+
+    async def _compare(
+        self, key: ObjectKey, claimed: MemberIdentity, found: FoundIdentity, first: ObjectKey, known: RecordedIdentity
+    ) -> Proof:
+        place, own = self._place_of(self._registry.claims_of(first.name)), self._members.place(key)
         live = await self._members.look(place) if place is not None else None
+        # What is on record is older than a kubeconfig that has just been replaced.
         other = live or known.identity
         if other.uid == claimed.uid and claimed.same_way(other):
-            return Proof.SAME, other.address
-        own = self._members.place(key)
+            return Proof.SAME
         if live is None or live.uid != claimed.uid or place is None or own is None:
-            return Proof.SILENT, other.address
+            return Proof.SILENT
         if not found.mark:
-            return Proof.REFUSED if found.refused else Proof.SILENT, other.address
-        if known.mark and known.mark != found.mark:
-            return Proof.OTHER, other.address
-        proofs, basis = self._proofs.setdefault(key, {}), (claimed, found.mark, live)
-        before = proofs.get(first)
-        if before is None or before[0] != basis:
-            proof = await self._try(place, own)
-            if proof is Proof.SILENT:
-                return proof, other.address
-            proofs[first] = before = basis, proof
-        return before[1], other.address
-
-    async def _try(self, first: KubeconfigRef, second: KubeconfigRef) -> Proof:
+            return Proof.REFUSED if found.refused else Proof.SILENT
         pool = self._members.pool
         try:
-            return Proof.SAME if await are_one(pool.at(first), pool.at(second)) else Proof.OTHER
+            return Proof.SAME if await are_one(pool.at(place), pool.at(own)) else Proof.OTHER
         except KubeError as error:
             return Proof.REFUSED if is_refusal(error) else Proof.SILENT
 

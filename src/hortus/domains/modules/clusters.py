@@ -10,7 +10,7 @@ from hortus.domains.modules.names import ACCESS_KEY, Label
 from hortus.engine import Actor, Cache, Change, StepError, by_label, read
 from hortus.engine.applysets import DiscoveredKinds
 from hortus.engine.kubeconfigs import KubeconfigSecret
-from hortus.engine.remote import KubeconfigRef, RemotePool, RemoteState, RemoteUnavailable
+from hortus.engine.remote import KubeconfigRef, MemberIdentity, RemotePool, RemoteState, RemoteUnavailable
 from hortus.kube import Client
 from hortus.kube.errors import Unauthorized
 from hortus.kube.objects import Object, ObjectKey, key_of
@@ -47,6 +47,9 @@ class ModuleClusters(Protocol):
 
     def state(self, place: KubeconfigRef) -> RemoteState:
         """The state of the connection."""
+
+    def identity(self, place: KubeconfigRef) -> MemberIdentity:
+        """The cluster that answered there last, as long as it is known."""
 
 
 class KymaClusters:
@@ -95,6 +98,10 @@ class KymaClusters:
     def state(self, place: KubeconfigRef) -> RemoteState:
         """The state of the connection."""
         return self.pool.state(place)
+
+    def identity(self, place: KubeconfigRef) -> MemberIdentity:
+        """The cluster that answered there last, as long as it is known."""
+        return self.pool.identity(place)
 
     def kymas_at(self, place: KubeconfigRef) -> Iterable[ObjectKey]:
         """The Kyma whose cluster is reached by the Secret at `place`, if the Secret is known."""

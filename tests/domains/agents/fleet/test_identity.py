@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import base64
 
-from tests.domains.agents.fleet.world import AGENT, DAEMON_SETS, HOME, AgentWorld, is_running
+from tests.domains.agents.fleet.world import AGENT, DAEMON_SETS, FLEET, HOME, AgentWorld, is_running
 from tests.fronts import front
 from tests.waiting import until
 
+from hortus.domains.agents.types import AGENT_CONFIGURATIONS
 from hortus.engine.kubeconfigs import SECRETS
+from hortus.engine.leftovers.types import LEFTOVERS
 from hortus.kube import Client, yaml
 from hortus.kube.objects import Object
-from hortus.testing.waiting import wait_for
+from hortus.testing.waiting import wait_for, wait_gone
 
 
 async def lead(here: AgentWorld, name: str, kubeconfig: Object) -> None:
@@ -56,3 +58,19 @@ async def test_a_member_that_is_proven_to_have_moved_gets_nothing_again(here: Ag
             await here.at_rest(manager)
             assert [one for one in new.requests if one[0] != "GET"] == [], "the proof writes by the former address"
             assert new.lists("daemonsets") == 0
+
+
+async def test_what_is_left_in_a_silent_member_is_recorded_with_the_way_to_it(here: AgentWorld) -> None:
+    here.detach_after = 0.2
+    async with here.controllers():
+        await running(here, "one")
+        async with here.inside("one") as inside:
+            uid = await uid_of(inside)
+        async with front(here.server, f"{here.name}-one") as way:
+            await lead(here, "one", way.kubeconfig)
+            await until(lambda: any("daemonsets" in path for _, path in way.requests))
+        await here.client.delete(AGENT_CONFIGURATIONS, "fleet", FLEET)
+        await wait_gone(here.client, AGENT_CONFIGURATIONS, "fleet", FLEET)
+    (left,) = (await here.client.list(LEFTOVERS, FLEET)).items
+    cluster = left["spec"]["cluster"]
+    assert (cluster["identity"], cluster["address"]) == (uid, way.address)

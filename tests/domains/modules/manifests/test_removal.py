@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from tests.domains.modules.manifests.world import (
     sample_definition,
     state,
 )
+from tests.fronts import front
 
 from hortus.domains.modules.manifests.rendering import ObjectId
 from hortus.domains.modules.manifests.synced import leaving, member_of, synced_of, wave
@@ -184,6 +186,23 @@ async def test_1_without_an_access_secret_the_manifest_goes_and_a_leftover_remai
     (left,) = (await here.client.list(LEFTOVERS, HOME)).items
     assert left["spec"]["reason"] == "ClusterGone"
     assert [item["what"] for item in left["spec"]["items"]] == ["ConfigMap kyma-system/one"]
+
+
+async def test_what_is_left_in_a_silent_cluster_is_recorded_with_the_way_to_it(here: ModuleWorld) -> None:
+    here.flags = ["--module-detach-after=1ms", "--manifest-requeue-busy-interval=100ms"]
+    uid = (await here.inside.get_raw("/api/v1/namespaces/kube-system"))["metadata"]["uid"]
+    async with AsyncExitStack() as answering:
+        way = await answering.enter_async_context(front(here.server, f"{here.name}-one"))
+        await here.lead_to(way.kubeconfig)
+        await here.manifest(here.layers.push(config_map("one")))
+        async with here.controllers():
+            await here.until(is_ready)
+            await answering.aclose()
+            await here.client.delete(MANIFESTS, "one-module", HOME)
+            await here.until_gone()
+    (left,) = (await here.client.list(LEFTOVERS, HOME)).items
+    cluster = left["spec"]["cluster"]
+    assert (cluster["identity"], cluster["address"]) == (uid, way.address)
 
 
 async def test_1_a_cluster_that_never_answers_again_does_not_hold_a_deletion_for_ever(here: ModuleWorld) -> None:

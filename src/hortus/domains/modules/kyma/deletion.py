@@ -219,7 +219,7 @@ class KymaDeletion:
         kyma = context.object
         member = MemberIdentity()
         if self._way is not None and context.place is not None:
-            member = self._way.clusters.pool.identity(context.place)
+            member = self._way.clusters.identity(context.place)
         left = [
             *((CRDS, "", name) for name in COPIED_CRDS),
             (KYMAS, self._remotes.key.namespace, self._remotes.key.name),

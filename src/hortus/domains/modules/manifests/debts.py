@@ -5,13 +5,14 @@ from __future__ import annotations
 from hortus.domains.modules.manifests.context import ManifestContext
 from hortus.domains.modules.manifests.synced import guessed_plural
 from hortus.domains.modules.types import MANIFESTS
-from hortus.engine.leftovers import Debt, object_item
-from hortus.engine.leftovers.types import LeftoverCluster, LeftoverSource
+from hortus.engine.leftovers import Debt, member_cluster, object_item
+from hortus.engine.leftovers.types import LeftoverSource
+from hortus.engine.remote import MemberIdentity
 from hortus.kube.objects import Resource
 
 
-def debt_of(context: ManifestContext, *, reason: str, message: str) -> Debt:
-    """The debt for the Manifest's inventory."""
+def debt_of(context: ManifestContext, member: MemberIdentity, *, reason: str, message: str) -> Debt:
+    """The debt for the Manifest's inventory in that cluster."""
     metadata = context.object.metadata
     items = [
         object_item(
@@ -28,6 +29,6 @@ def debt_of(context: ManifestContext, *, reason: str, message: str) -> Debt:
         reason=reason,
         message=message,
         items=items,
-        cluster=LeftoverCluster(name=context.kyma, namespace=metadata.namespace),
+        cluster=member_cluster(member, context.kyma, metadata.namespace),
         since=metadata.deletion_timestamp,
     )
