@@ -179,7 +179,7 @@ class Identities:
     ) -> Proof:
         place, own = self._place_of(self._registry.claims_of(first.name)), self._members.place(key)
         live = await self._members.look(place) if place is not None else None
-        # What is on record is older than a kubeconfig that has just been replaced.
+        # A kubeconfig that has just been replaced is newer than the record.
         other = live or known.identity
         if other.uid == claimed.uid and claimed.same_way(other):
             return Proof.SAME

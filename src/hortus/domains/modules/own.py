@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from hortus.engine.applysets import DiscoveredKinds
 from hortus.engine.flags import FlagError
-from hortus.engine.remote import KubeconfigRef, RemoteState
+from hortus.engine.remote import KubeconfigRef, MemberIdentity, RemoteState
 from hortus.engine.remote.states import CONNECTED
 from hortus.kube import Client
 
@@ -36,6 +36,9 @@ class OwnCluster:
 
     def state(self, place: KubeconfigRef) -> RemoteState:
         return CONNECTED
+
+    def identity(self, place: KubeconfigRef) -> MemberIdentity:
+        return MemberIdentity()  # its Manifests never outlive it
 
 
 def check(values: Mapping[str, Any]) -> None:
