@@ -37,7 +37,7 @@ def read(kind: type[K], obj: Object) -> K:
         return msgspec.convert(obj, kind)
     except msgspec.ValidationError as error:
         # Only now: a copy of each object would cost more than all else here.
-        with suppress(msgspec.ValidationError):
+        with suppress(msgspec.ValidationError, RecursionError):  # of an object that is nested too deep for a copy
             return msgspec.convert(_with_whole_numbers(obj), kind)
         metadata = obj["metadata"]
         name = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))

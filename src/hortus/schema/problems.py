@@ -77,7 +77,7 @@ def shown(value: object) -> str:
         return quote(value)
     if isinstance(value, float):
         return number_text(value)
-    return json_text(value)
+    return json_text(_presentable(value))
 
 
 def number_text(value: float) -> str:
@@ -99,6 +99,23 @@ def json_text(value: object) -> str:
     """Go's json.Marshal: sorted keys, whole floats without a fraction, `<`, `>` and `&` escaped."""
     text = orjson.dumps(_whole_numbers(value), option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS).decode()
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+_LEVELS = 20
+"""Levels of a value that a message shows."""
+
+
+def _presentable(value: object, levels: int = _LEVELS) -> object:
+    """A value that JSON can hold: integers as a float64 has them, and nothing below some levels."""
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+        return float(value) if abs(value) < 1 << 1023 else f"{value:#x}"[:_LEVELS]
+    if not isinstance(value, dict | list):
+        return value
+    if not levels:
+        return "..."
+    if isinstance(value, dict):
+        return {key: _presentable(item, levels - 1) for key, item in value.items()}
+    return [_presentable(item, levels - 1) for item in value]
 
 
 def _with_detail(head: str, detail: str) -> str:

@@ -6,6 +6,7 @@ Commands of several domains find a Secret each in its own way; the options and t
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -102,7 +103,7 @@ def deliver(
     kubeconfig.merge_into(target, document, use=delivery.use)
     current = "; it is the current one" if delivery.use else ""
     kind = "fetches its credential from" if delivery.fresh else "from"
-    option = "" if delivery.use else f" --context {name}"
+    option = "" if delivery.use else f" --context {shlex.quote(name)}"
     click.echo(f"Context {name} is in {target} ({kind} {origin}){current}. Try: kubectl{option} {example}")
 
 

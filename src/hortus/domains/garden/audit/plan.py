@@ -130,14 +130,14 @@ class AuditBackends(msgspec.Struct, frozen=True, kw_only=True):
 
     def enabled(self) -> Iterator[tuple[str, Any]]:
         """The backends that are on, by the names of their files: those of the fields with dashes."""
-        for field in msgspec.structs.fields(self):
-            one = getattr(self, field.name)
+        for name in self.__struct_fields__:
+            one = getattr(self, name)
             if one is not None and one.enabled:
-                yield file_name(field.name), one
+                yield file_name(name), one
 
     def over(self, defaults: AuditBackends) -> AuditBackends:
         """These, and the defaults for those that nobody wrote about."""
-        names = [field.name for field in msgspec.structs.fields(self)]
+        names = self.__struct_fields__
         found = {name: getattr(self, name) for name in names}
         missing = {name: getattr(defaults, name) for name, one in found.items() if one is None}
         return msgspec.structs.replace(self, **missing)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -22,6 +23,12 @@ _QUOTED: Final = frozenset('"\\')
 """Characters that end a text in TOML, or begin an escape."""
 
 
+@lru_cache(maxsize=128)
+def _names_of(kind: type[Any]) -> frozenset[str]:
+    """The names of a struct's fields, which msgspec works out each time that it is asked."""
+    return frozenset(field.encode_name for field in msgspec.structs.fields(kind))
+
+
 class FieldReader:
     """Reads fields and collects what is wrong with them; a wrong field has a value that can be worked with."""
 
@@ -34,7 +41,7 @@ class FieldReader:
         if not isinstance(value, Mapping):
             self.errors.append(type_invalid(path, value, "must be an object"))
             return kind()
-        known = {field.encode_name for field in msgspec.structs.fields(kind)}
+        known = _names_of(kind)
         for key in value:
             if key not in known:
                 self.errors.append(forbidden(f"{path}.{key}", f"unknown field; there are: {', '.join(sorted(known))}"))

@@ -75,9 +75,12 @@ def second_pass(config: Object) -> Object:
 
 def is_source(template: Object | None) -> bool:
     """Reports whether a template can be read as a source."""
-    if template is None or _value(template, "apiVersion") != SOURCE_VERSION or _value(template, "kind") not in SOURCES:
+    if template is None or _value(template, "apiVersion") != SOURCE_VERSION:
         return False
-    return all(isinstance(template.get(part) or {}, Mapping) for part in ("metadata", "spec"))
+    kind = _value(template, "kind")
+    if not isinstance(kind, str) or kind not in SOURCES:
+        return False
+    return all(isinstance(_object(template, part), Mapping) for part in ("metadata", "spec"))
 
 
 def is_zero(interval: object) -> bool:
