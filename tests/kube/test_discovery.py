@@ -198,3 +198,26 @@ async def test_a_version_that_is_served_no_more_loses_its_kinds() -> None:
         with pytest.raises(UnknownResource):
             found.kind(GroupVersionKind("apps", "v1", "Deployment"))
         assert found.kind(GroupVersionKind("apps", "v1beta1", "Deployment"))
+
+
+@pytest.mark.parametrize(
+    ("group", "version"),
+    [
+        ("..", "v1"),
+        ("", ".."),
+        ("", "v1/secrets?watch=1"),
+        ("apps/../../api/v1/secrets", "v1"),
+        ("apps", "v1\nX-Other: header"),
+        ("apps", "%2e%2e"),
+        ("apps", ""),
+        ("\u00e9", "v1"),
+    ],
+)
+async def test_a_version_that_no_server_has_leads_to_no_other_path(group: str, version: str) -> None:
+    """They may come out of a reference that somebody wrote into an object."""
+    known = await discover(NEW)
+    script = Script()
+    async with serving(script) as access, Client(access) as client:
+        found = await known.again(client, group, version)
+    assert script.targets == []
+    assert found.served == known.served

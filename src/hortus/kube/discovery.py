@@ -17,6 +17,7 @@ import msgspec
 
 from hortus.kube.client import Client
 from hortus.kube.errors import ApiError, Garbage, NotFound
+from hortus.kube.naming import dns_label, dns_subdomain
 from hortus.kube.objects import GroupVersionKind, Object, Resource
 
 _AGGREGATED = ",".join(
@@ -163,7 +164,12 @@ class _Reader:
                 raise Garbage(self._client.host, f"discovery answered with a {kind!r}", "check the server URL")
 
     async def one(self, group: str, version: str) -> None:
-        """Reads one version of a group by the older form; it may serve nothing."""
+        """Reads one version of a group by the older form; it may serve nothing.
+
+        Both may be texts of an object's author, which must not lead to another path.
+        """
+        if (group and dns_subdomain(group)) or dns_label(version):
+            return
         path = _path(group, version)
         try:
             answer = await self._client.get_raw(f"/apis/{path}" if group else f"/api/{path}")

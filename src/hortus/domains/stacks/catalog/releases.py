@@ -41,7 +41,7 @@ from hortus.domains.stacks.releases import (
     StackRelease,
 )
 from hortus.domains.stacks.types import ClusterStackRelease, ManagedResource
-from hortus.engine import NEVER, Actor, Manager, Result, Steps, Wiring
+from hortus.engine import NEVER, Actor, Manager, NotReadable, Result, Steps, Wiring
 from hortus.engine.applysets import ApplyReport, InventoryEntry, Kinds, Member, ObjectOutcome, WatchedLive
 from hortus.engine.finalizers import has_finalizer
 from hortus.engine.owners import owner_reference
@@ -295,7 +295,10 @@ class ClusterStackReleaseController(CatalogController[ReleaseContext]):
 
 def to_users(cluster: Object) -> Sequence[ObjectKey]:
     """Maps a Cluster to the ClusterStackRelease that it uses or used."""
-    found = read_cluster(cluster)
+    try:
+        found = read_cluster(cluster)
+    except NotReadable:
+        return []
     name = release_of(found)
     return [ObjectKey(found.class_namespace, name.tag)] if name is not None else []
 
