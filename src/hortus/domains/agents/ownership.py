@@ -14,12 +14,14 @@ import msgspec
 
 from hortus.domains.agents.builders.metadata import COMPONENT_LABEL, INSTANCE_LABEL, MANAGED_BY_LABEL, MANAGER
 from hortus.domains.agents.builders.names import AnyAgent
+from hortus.domains.agents.operating.dependents import dependent_of
 from hortus.engine.applysets import AdoptionClaim, FoundObjects, Member, part_of
+from hortus.engine.applysets.adoption import is_applied_by
 from hortus.engine.applysets.wanted import BINDINGS, ROLES
-from hortus.engine.owners import controller_of, owners_of
 from hortus.engine.typed import metadata_of
 from hortus.kube.objects import Object, shaped
-from hortus.schema import ObjectMeta
+from hortus.kube.patches import apply_merge_patch
+from hortus.schema import ObjectMeta, OwnerReference
 
 MARK: Final = "fleet.hortus.dev/agent"
 """Annotation of an object that no owner can be given: kind, namespace, name and uid of its CR."""
@@ -39,19 +41,6 @@ class _Subject(msgspec.Struct):
 
 class _Binding(msgspec.Struct):
     subjects: tuple[_Subject, ...] | None = None
-
-
-class _Entry(msgspec.Struct):
-    manager: str = ""
-    operation: str = ""
-
-
-class _Metadata(msgspec.Struct, rename="camel"):
-    managed_fields: tuple[_Entry, ...] | None = None
-
-
-class _Written(msgspec.Struct):
-    metadata: _Metadata
 
 
 def identity_of(kind: str, metadata: ObjectMeta) -> str:
@@ -74,12 +63,13 @@ class AgentMarking:
     def owner(self, obj: Object) -> str:
         if (part := part_of(obj)) or (part := mark_of(obj)):
             return part
-        if any(one["uid"] == self._uid for one in owners_of(obj)):
+        metadata = metadata_of(obj)
+        if any(one.uid == self._uid for one in metadata.owner_references):
             return self.identity
-        if (controller := controller_of(obj)) is not None:
-            place = metadata_of(obj).namespace or "the cluster"
-            return f"{controller['kind']} {place}/{controller['name']} (uid {controller['uid']})"
-        binding = self._binding_of(obj) if obj.get("kind") in ROLES else None
+        if (controller := controller_in(metadata)) is not None:
+            place = metadata.namespace or "the cluster"
+            return f"{controller.kind} {place}/{controller.name} (uid {controller.uid})"
+        binding = self._binding_of(obj) if dependent_of(obj).kind in ROLES else None
         if made_for(obj, self._name, self._namespace, binding) or (self._helm and self._is_of_release(obj)):
             return self.identity
         return ""
@@ -88,10 +78,7 @@ class AgentMarking:
         return f"{owner}, and {self.identity} wants it too"
 
     def marked(self, obj: Object, identity: str, namespace: str) -> Object:
-        metadata = obj["metadata"]
-        if owners_of(obj):
-            return obj
-        return {**obj, "metadata": {**metadata, "annotations": {**(metadata.get("annotations") or {}), MARK: identity}}}
+        return obj if metadata_of(obj).owner_references else apply_merge_patch(obj, _annotated(identity))
 
     def _is_of_release(self, obj: Object) -> bool:
         return is_of_release(obj, self._namespace)
@@ -113,7 +100,16 @@ class SiblingAdoption:
 
 def mark_of(obj: Object) -> str:
     """The CR that an object without an owner says it belongs to, or ""."""
-    return str((obj["metadata"].get("annotations") or {}).get(MARK, ""))
+    return metadata_of(obj).annotations.get(MARK, "")
+
+
+def controller_in(metadata: ObjectMeta) -> OwnerReference | None:
+    """The one owner that says that it controls an object."""
+    return next((one for one in metadata.owner_references if one.controller), None)
+
+
+def _annotated(identity: str) -> Object:
+    return {"metadata": {"annotations": {MARK: identity}}}
 
 
 def is_of_release(obj: Object, namespace: str) -> bool:
@@ -137,20 +133,14 @@ def made_for(obj: Object, name: str, namespace: str, binding: Object | None) -> 
     metadata = metadata_of(obj)
     if part_of(obj) or metadata.labels.get(MANAGED_BY_LABEL) != MANAGER or metadata.labels.get(INSTANCE_LABEL) != name:
         return False
-    if COMPONENT_LABEL not in metadata.labels or not _is_applied(obj):
+    if COMPONENT_LABEL not in metadata.labels or not is_applied_by(obj, MANAGER):
         return False
-    if obj.get("kind") in BINDINGS:
+    kind = dependent_of(obj).kind
+    if kind in BINDINGS:
         return _binds_into(obj, namespace)
-    if obj.get("kind") in ROLES:
+    if kind in ROLES:
         return binding is None or (not mark_of(binding) and _binds_into(binding, namespace))
     return metadata.namespace == namespace
-
-
-def _is_applied(obj: Object) -> bool:
-    """Reports whether the operator's field manager has applied an object."""
-    written = shaped(obj, _Written)
-    entries = written.metadata.managed_fields or () if written is not None else ()
-    return any((one.manager, one.operation) == (MANAGER, "Apply") for one in entries)
 
 
 def _binds_into(binding: Object, namespace: str) -> bool:

@@ -144,6 +144,12 @@ def is_bootstrapping(live: Object) -> bool:
     return BOOTSTRAPPING in (live["metadata"].get("labels") or {})
 
 
+def is_applied_by(live: Object, manager: str) -> bool:
+    """Reports whether a field manager has applied an object, and still has fields in it."""
+    entries = live["metadata"].get("managedFields") or ()
+    return any((one.get("manager"), one.get("operation")) == (manager, "Apply") for one in entries)
+
+
 def holder_of(live: Object) -> str:
     """The owner of an object, as far as the object shows: its controller, its manager, or who wrote it."""
     controller = controller_of(live)

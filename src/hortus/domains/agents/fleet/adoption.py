@@ -8,12 +8,12 @@ an object grants to the configuration. A namespace that is there serves as it is
 from __future__ import annotations
 
 from hortus.domains.agents.names import GROUP
-from hortus.domains.agents.ownership import made_for, mark_of
+from hortus.domains.agents.ownership import controller_in, made_for, mark_of
 from hortus.domains.agents.types import INSTANA_AGENTS, AgentPlacement
 from hortus.engine.applysets import AdoptionClaim, FoundObjects, GrantedAdoption, Member
 from hortus.engine.applysets.adoption import is_namespace
 from hortus.engine.applysets.wanted import ROLES
-from hortus.engine.owners import controller_of
+from hortus.engine.typed import metadata_of
 from hortus.kube.objects import Object
 
 
@@ -40,8 +40,8 @@ class MemberAdoption:
         """Reports whether the InstanaAgent, which is known to be gone, was the last to have an object, or nobody."""
         if mark := mark_of(live):
             return mark.startswith(f"{INSTANA_AGENTS.kind} {self._namespace}/{self._name} (uid ")
-        controller = controller_of(live)
+        controller = controller_in(metadata_of(live))
         if controller is None:
             return True
-        group = str(controller["apiVersion"]).rpartition("/")[0]
-        return (group, controller["kind"], controller["name"]) == (GROUP, INSTANA_AGENTS.kind, self._name)
+        group = controller.api_version.rpartition("/")[0]
+        return (group, controller.kind, controller.name) == (GROUP, INSTANA_AGENTS.kind, self._name)

@@ -21,6 +21,7 @@ from hortus.engine.typed import metadata_of
 from hortus.kube import Client
 from hortus.kube.errors import KubeError, NotFound
 from hortus.kube.objects import Object, ObjectKey
+from hortus.kube.patches import apply_merge_patch
 
 Spared = Callable[[Dependent], bool]
 """True for an object that leaves the set and must not be deleted."""
@@ -105,8 +106,7 @@ class DependentsRecord:
         if self._live is not None:
             if self._applier.matches(self._live, config):
                 return
-            uid = metadata_of(self._live).uid
-            config = {**config, "metadata": {**config["metadata"], "uid": uid}}
+            config = apply_merge_patch(config, {"metadata": {"uid": metadata_of(self._live).uid}})
         try:
             self._live = await self._client.apply(CONFIG_MAPS, config, field_manager=FIELD_MANAGER)
         except KubeError as error:

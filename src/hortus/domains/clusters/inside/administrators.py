@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from hortus.domains.clusters.types import MANAGER
+from hortus.engine.typed import metadata_of
 from hortus.kube import Client
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, Resource, key_of, shaped
@@ -73,7 +74,7 @@ async def bind_administrators(cluster: Client, administrators: Sequence[str]) ->
         await cluster.create(BINDINGS, binding)
     for binding in found.remove:
         with suppress(NotFound):
-            await cluster.delete(BINDINGS, key_of(binding).name, uid=binding["metadata"]["uid"])
+            await cluster.delete(BINDINGS, key_of(binding).name, uid=metadata_of(binding).uid)
 
 
 def granted(binding: Object) -> list[Subject]:

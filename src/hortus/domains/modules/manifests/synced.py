@@ -13,8 +13,9 @@ from hortus.domains.modules.manifests.rendering import ObjectId
 from hortus.domains.modules.names import MANAGED_BY_KYMA, Annotation, FieldOwner, Label
 from hortus.domains.modules.types import SyncedObject
 from hortus.engine.applysets import AdoptionClaim, Conflicts, FoundObjects, Inventory, InventoryEntry, Member, Policy
-from hortus.engine.applysets.adoption import is_namespace
+from hortus.engine.applysets.adoption import is_applied_by, is_namespace
 from hortus.engine.indexes import by_annotation
+from hortus.engine.typed import metadata_of
 from hortus.kube.objects import Object, Resource
 
 _LAST_WAVE: Final = frozenset(
@@ -70,10 +71,8 @@ class ModuleAdoption:
     def claim(self, member: Member, live: Object, owner: str, found: FoundObjects) -> AdoptionClaim:
         if owner:
             return AdoptionClaim.NONE
-        metadata = live["metadata"]
-        labelled = (metadata.get("labels") or {}).get(Label.MANAGED_BY) == MANAGED_BY_KYMA
-        managers = {one.get("manager") for one in metadata.get("managedFields") or ()}
-        if labelled or FieldOwner.MODULE_RESOURCES in managers:
+        labelled = metadata_of(live).labels.get(Label.MANAGED_BY) == MANAGED_BY_KYMA
+        if labelled or is_applied_by(live, FieldOwner.MODULE_RESOURCES):
             return AdoptionClaim.OURS
         return AdoptionClaim.USED if is_namespace(member) else AdoptionClaim.NONE
 

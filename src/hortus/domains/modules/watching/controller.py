@@ -29,6 +29,7 @@ from hortus.engine import (
     Wiring,
 )
 from hortus.engine.owners import is_owned_by
+from hortus.engine.typed import metadata_of
 from hortus.kube.errors import KubeError, NotFound
 from hortus.kube.objects import Object, ObjectKey, Resource
 from hortus.kube.selectors import SelectorError
@@ -157,7 +158,7 @@ class WatcherController(KindController[_Context]):
         live = self.wiring.owned[VIRTUAL_SERVICES].get(key)
         if live is not None and is_owned_by(live, context.raw):
             with suppress(NotFound):
-                uid = live["metadata"]["uid"]
+                uid = metadata_of(live).uid
                 await self.wiring.client.delete(VIRTUAL_SERVICES, key.name, key.namespace, uid=uid)
 
     def _check_direct(self, watcher: Watcher) -> None:
