@@ -24,7 +24,7 @@ from tests.domains.modules.manifests.world import (
     state,
 )
 
-from hortus.domains.modules.names import Annotation, FieldOwner, Finalizer, Label
+from hortus.domains.modules.names import MANAGED_BY_KYMA, Annotation, FieldOwner, Finalizer, Label
 from hortus.domains.modules.types import KYMAS, MANIFESTS
 from hortus.engine.kubeconfigs import SECRETS
 from hortus.kube.objects import Object, Resource
@@ -201,13 +201,28 @@ async def test_10_an_object_that_is_refused_does_not_hinder_the_others(here: Mod
 
 async def test_10_the_module_wins_over_edits_of_its_fields(here: ModuleWorld) -> None:
     """Fields that others add stay (limit (e))."""
-    await here.inside.create(CONFIG_MAPS, {**config_map("one", a="mine", b="mine")})
+    edited = config_map("one", a="mine", b="mine")
+    edited["metadata"]["labels"] = {Label.MANAGED_BY: MANAGED_BY_KYMA}
+    await here.inside.create(CONFIG_MAPS, edited)
     await here.manifest(here.layers.push(config_map("one", a="1")))
     async with here.controllers():
         await here.until(is_ready)
     found = await here.read(CONFIG_MAPS, "one", MODULES)
     assert found is not None
     assert found["data"] == {"a": "1", "b": "mine"}
+
+
+async def test_an_object_of_the_clusters_users_is_left_as_it_is_also_when_the_module_goes(here: ModuleWorld) -> None:
+    before = await here.inside.create(CONFIG_MAPS, config_map("one", a="theirs"), field_manager="their-tool")
+    await here.manifest(here.layers.push(config_map("one", a="1"), config_map("two")))
+    async with here.controllers():
+        failed = await here.until(lambda obj: state(obj) == "Error")
+        assert "ConfigMap kyma-system/one: it exists and was written by their-tool" in operation(failed)
+        assert await here.read(CONFIG_MAPS, "two", MODULES) is not None
+        await here.client.delete(MANIFESTS, "one-module", HOME)
+        await here.until_gone()
+    assert await here.read(CONFIG_MAPS, "one", MODULES) == before
+    assert await here.read(CONFIG_MAPS, "two", MODULES) is None
 
 
 async def test_11_the_inventory_is_kept_before_anything_is_applied(here: ModuleWorld) -> None:
@@ -344,7 +359,9 @@ async def test_a_name_clash_refuses_the_second_module_and_leaves_the_first_untou
         before = await here.read(CONFIG_MAPS, "one", MODULES)
         await here.manifest(here.layers.push(config_map("one", a="second"), config_map("two")), "two-module")
         failed = await here.until(lambda obj: state(obj) == "Error", "two-module")
-        assert "ConfigMap kyma-system/one: it is part of the set kcp-system/one-module" in operation(failed)
+        assert "ConfigMap kyma-system/one: it is part of the module of Manifest kcp-system/one-module" in operation(
+            failed
+        )
         await here.client.delete(MANIFESTS, "two-module", HOME)
         await here.until_gone("two-module")
         assert await here.read(CONFIG_MAPS, "one", MODULES) == before

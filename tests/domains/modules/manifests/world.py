@@ -20,7 +20,7 @@ from hortus.domains.modules.flags import FLAGS
 from hortus.domains.modules.manifests.composition import add_controller
 from hortus.domains.modules.manifests.controller import ManifestController
 from hortus.domains.modules.metrics import RequeueMetrics
-from hortus.domains.modules.names import Label
+from hortus.domains.modules.names import MANAGED_BY_KYMA, Label
 from hortus.domains.modules.types import KYMAS, MANIFESTS, InstallSource, Kyma, Manifest
 from hortus.engine import Actor, Manager, StepError, find_condition
 from hortus.engine.applysets import ClusterClient, readiness
@@ -324,8 +324,11 @@ class ModuleWorld:
         return MovedClock(parse_time(obj["metadata"]["creationTimestamp"]) + seconds - SystemClock().now())
 
     async def define_samples(self) -> None:
-        """Defines the kind of module resources in the cluster of the Kyma, and waits until it is served."""
-        made = await self.inside.create(CRDS, sample_definition())
+        """Defines the kind of module resources in the cluster of the Kyma as a former module, and waits until it is
+        served."""
+        definition = sample_definition()
+        definition["metadata"]["labels"] = {Label.MANAGED_BY: MANAGED_BY_KYMA}
+        made = await self.inside.create(CRDS, definition)
         if not readiness(made).ready:
             await ClusterClient(self.inside).until(CRDS, made, lambda obj: readiness(obj).ready)
 
