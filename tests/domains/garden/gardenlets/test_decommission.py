@@ -69,6 +69,17 @@ async def test_a_seed_goes_out_of_service_once_its_shoots_have_moved(world: Gard
     assert await leftovers(world) == []
 
 
+async def test_the_bootstrap_token_of_something_else_is_neither_renewed_nor_deleted(world: GardenWorld) -> None:
+    token = bootstrap.next_token("garden", "one", None, now=0.0)
+    before = await world.garden.create(bootstrap.SECRETS, bootstrap.token_secret(token, "garden", "of-another"))
+    await world.add_gardenlet("one")
+    async with world.gardenlets(), world.operating(decommission=True):
+        await world.condition("one", "SeedRegistered", "False", text="is the bootstrap token of something else")
+        await world.management.delete(GARDENLETS, "one", "garden")
+        await gone(world)
+    assert await world.garden.get(bootstrap.SECRETS, bootstrap.token_name(token.identifier), "kube-system") == before
+
+
 async def test_what_cannot_be_removed_is_recorded(world: GardenWorld) -> None:
     await world.add_gardenlet("one")
     async with world.gardenlets(), world.operating(decommission=True):

@@ -60,6 +60,15 @@ def next_token(namespace: str, name: str, found: Mapping[str, str] | None, now: 
     return BootstrapToken(identifier, secret, end if secret.reveal() == kept and end > now else now + VALIDITY)
 
 
+def is_token_of(namespace: str, name: str, found: Mapping[str, str] | None) -> bool:
+    """Reports whether a token, by the data of its Secret in base64, was made for a Gardenlet, as its description says.
+
+    An identifier has six digits, so that the author of a Gardenlet may choose a name whose identifier is another's.
+    """
+    words = _plain((found or {}).get("description", "")).split()
+    return any(word.strip("\"'.,") == f"{namespace}/{name}" for word in words)
+
+
 def token_secret(token: BootstrapToken, namespace: str, name: str) -> Object:
     """The Secret of a token, as the garden's API server reads it."""
     data = {

@@ -18,7 +18,7 @@ from hortus.domains.garden.gardenlets import bootstrap, config
 from hortus.domains.garden.gardenlets.checks import CONFIG_MAPS, DEPLOYMENTS, NAME, SeedChecks
 from hortus.domains.garden.gardenlets.context import FALSE, PROGRESSING, GardenletContext
 from hortus.domains.garden.gardenlets.deploying import SET, seed_set
-from hortus.domains.garden.gardenlets.reading import OpenSeed, delete_kubeconfig
+from hortus.domains.garden.gardenlets.reading import OpenSeed, delete_kubeconfig, secret_of
 from hortus.domains.garden.kinds.gardenlet import GARDEN_NAMESPACE, GARDENLETS, GardenletCondition
 from hortus.domains.garden.kinds.seed import SEEDS, RegisteredSeed
 from hortus.engine import Actor, Cache, Result, StepError, read, without_managed_fields
@@ -121,9 +121,13 @@ class Decommission:
 
     async def release(self, context: GardenletContext) -> None:
         """Deletes the bootstrap token, and removes the finalizer."""
-        token = bootstrap.token_name(bootstrap.token_id(context.key.namespace, context.key.name))
-        with suppress(NotFound):
-            await self._garden.delete(bootstrap.SECRETS, token, bootstrap.TOKEN_NAMESPACE)
+        namespace, name = context.key
+        token = bootstrap.token_name(bootstrap.token_id(namespace, name))
+        found = await secret_of(self._garden, bootstrap.TOKEN_NAMESPACE, token)
+        if found is not None and bootstrap.is_token_of(namespace, name, found.data):
+            with suppress(NotFound):
+                uid = found.metadata.uid
+                await self._garden.delete(bootstrap.SECRETS, token, bootstrap.TOKEN_NAMESPACE, uid=uid)
         await context.remove_finalizer(FINALIZER)
 
     def _left(self, context: GardenletContext, start: str | None) -> float:

@@ -121,6 +121,13 @@ class GardenletDeployer:
         name, namespace = gardenlet.metadata.name, gardenlet.metadata.namespace
         place = bootstrap.token_name(bootstrap.token_id(namespace, name))
         found = await secret_of(self._garden, bootstrap.TOKEN_NAMESPACE, place)
+        if found is not None and not bootstrap.is_token_of(namespace, name, found.data):
+            raise StepError(
+                f"Secret {bootstrap.TOKEN_NAMESPACE}/{place} of the garden is the bootstrap token of something else: "
+                "delete it, or give the Gardenlet another name",
+                reason="BootstrapTokenTaken",
+                actor=Actor.USER,
+            )
         token = bootstrap.next_token(namespace, name, found.data if found else None, self._clock.now())
         wanted = bootstrap.token_secret(token, namespace, name)
         await self._garden.apply(bootstrap.SECRETS, wanted, field_manager=FIELD_MANAGER)
