@@ -65,7 +65,8 @@ def is_token_of(namespace: str, name: str, found: Mapping[str, str] | None) -> b
 
     An identifier has six digits, so that the author of a Gardenlet may choose a name whose identifier is another's.
     """
-    words = _plain((found or {}).get("description", "")).split()
+    values = {key: _plain(value) for key, value in (found or {}).items()}
+    words = values.get("description", "").split()
     return any(word.strip("\"'.,") == f"{namespace}/{name}" for word in words)
 
 
