@@ -234,7 +234,8 @@ async def test_an_object_of_a_control_plane_elsewhere_is_taken_with_an_explicit_
     await here.client.create(CONFIG_MAPS, theirs)
     message = await refused(here, "install", GREETER, registry(here))
     assert message.startswith(
-        "nothing was changed: ConfigMap kyma-system/greeter: it is part of the set kcp-system/demo-1-greeter"
+        "nothing was changed: ConfigMap kyma-system/greeter: it is part of the module of Manifest "
+        "kcp-system/demo-1-greeter"
     )
     assert "is Ready" in await done(here, "install", GREETER, registry(here), "--take-over")
 

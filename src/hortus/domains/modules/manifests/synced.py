@@ -71,8 +71,9 @@ class ModuleAdoption:
     def claim(self, member: Member, live: Object, owner: str, found: FoundObjects) -> AdoptionClaim:
         if owner:
             return AdoptionClaim.NONE
-        labelled = metadata_of(live).labels.get(Label.MANAGED_BY) == MANAGED_BY_KYMA
-        if labelled or is_applied_by(live, FieldOwner.MODULE_RESOURCES):
+        metadata = metadata_of(live)
+        marked = metadata.labels.get(Label.MANAGED_BY) == MANAGED_BY_KYMA or Annotation.OWNED_BY in metadata.annotations
+        if marked or is_applied_by(live, FieldOwner.MODULE_RESOURCES):
             return AdoptionClaim.OURS
         return AdoptionClaim.USED if is_namespace(member) else AdoptionClaim.NONE
 
