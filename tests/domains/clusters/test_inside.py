@@ -30,6 +30,7 @@ from hortus.domains.clusters.reading import runtime_of
 from hortus.domains.clusters.shoots import shoot_of
 from hortus.domains.clusters.types import OidcConfig, Runtime
 from hortus.engine import Cache
+from hortus.engine.deputies import Deputies
 from hortus.engine.remote import SECRETS, RemotePool, RemoteSettings, SecretCredentials
 from hortus.kube import Client, yaml
 from hortus.kube.objects import Object
@@ -238,7 +239,8 @@ async def test_a_kubeconfig_that_was_not_written_for_the_shoot_is_never_used(her
 async def pooled(here: World) -> AsyncIterator[PoolWorkloads]:
     credentials = SecretCredentials(here.client, Cache("secrets"))
     async with RemotePool(credentials, settings=RemoteSettings(deny=(), timeout=60.0)) as pool:
-        yield PoolWorkloads(pool, here.client, Cache("kubeconfigs"))
+        deputies = Deputies(here.client, here.trusted, clock=here.clock)
+        yield PoolWorkloads(pool, here.client, Cache("kubeconfigs"), deputies)
 
 
 async def look_inside(workloads: PoolWorkloads, runtime: Object) -> None:

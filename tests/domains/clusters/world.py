@@ -143,6 +143,7 @@ class World:
         self.server = server
         self.number = number
         self.namespace = f"runtimes-{number}"
+        self.trusted = "*"
         self.project = f"t{number}"
         self.garden_namespace = f"garden-{self.project}"
         self.clock = FakeClock()
@@ -417,6 +418,7 @@ class World:
                 leftovers=LeftoverRecorder(client if self.leftovers else None, self.namespace),
                 workloads=self.inside,
                 gate=RolloutGate(self._fleet(manager) if self.governed else None),
+                deputies=Deputies(client, self.trusted, clock=self.clock),
             )
             if self.governed:
                 add_rollouts(

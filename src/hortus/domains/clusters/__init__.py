@@ -39,7 +39,7 @@ class _Clusters(Domain):
     def rules(self) -> RbacRules:
         from hortus.domains.clusters import rbac
 
-        return RbacRules(management=rbac.MANAGEMENT, garden=rbac.GARDEN, garden_wide=rbac.GARDEN_WIDE)
+        return RbacRules(management=rbac.MANAGEMENT, wide=rbac.WIDE, garden=rbac.GARDEN, garden_wide=rbac.GARDEN_WIDE)
 
     def check(self, values: Mapping[str, Any]) -> None:
         from hortus.domains.clusters import settings

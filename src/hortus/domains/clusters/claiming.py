@@ -8,6 +8,7 @@ from hortus.domains.clusters import claims, service
 from hortus.domains.clusters.context import RuntimeContext
 from hortus.domains.clusters.garden import Garden
 from hortus.domains.clusters.outline import ShootOutline
+from hortus.domains.clusters.permits import Permits
 from hortus.domains.clusters.reading import head_of, runtime_of, shoot_name_of, spec_problem
 from hortus.domains.clusters.types import FINALIZER, Annotation, ConditionType, Reason, Runtime
 from hortus.engine import DONE, NEVER, Actor, Cache, Result, StepError
@@ -58,17 +59,18 @@ class Contenders:
 class Claiming:
     """The steps."""
 
-    def __init__(self, contenders: Contenders, garden: Garden) -> None:
+    def __init__(self, contenders: Contenders, garden: Garden, permits: Permits) -> None:
         self._contenders = contenders
         self._garden = garden
+        self._permits = permits
 
     async def check(self, context: RuntimeContext) -> None:
         """End the reconcile of a Runtime that does not own the Shoot that it names."""
         runtime = context.object
-        rivals = self._contenders.rivals(runtime, context.shoot_name)
+        rivals = await self._permits.contenders(self._contenders.rivals(runtime, context.shoot_name), context.shoot)
         problem = claims.relabelled(runtime) or claims.objection(runtime, context.shoot, rivals)
         if not problem and context.shoot is None:
-            namesakes = self._contenders.namesakes(runtime)
+            namesakes = await self._permits.contenders(self._contenders.namesakes(runtime), None)
             problem = claims.doubled(runtime, namesakes)
             owned = self._garden.owned_by(service.runtime_id(runtime))
             problem = problem or claims.renamed(runtime, owned, namesakes)
@@ -107,11 +109,14 @@ class Claiming:
     async def check_left_behind(self, context: RuntimeContext) -> None:
         """End the reconcile of a Runtime whose deletion would leave a Shoot behind; forget a Shoot that is to stay."""
         runtime, shoot, name = context.object, context.shoot, context.shoot_name
-        rivals = self._contenders.rivals(runtime, name)
-        if shoot is not None and not service.leaves(runtime, shoot) and claims.owns(runtime, shoot, rivals):
+        rivals = await self._permits.contenders(self._contenders.rivals(runtime, name), shoot)
+        owned = shoot is not None and not service.leaves(runtime, shoot) and claims.owns(runtime, shoot, rivals)
+        # A Runtime that may not delete it yields to one that may have it, and leaves no record of it.
+        if shoot is not None and owned and (not rivals or await self._permits.may_delete(runtime, shoot)):
             return
         others = self._contenders.others(runtime, name)
-        if problem := claims.left_behind(runtime, await self._shoots_of(runtime, shoot), others):
+        entitled = await self._permits.contenders(others, shoot)
+        if problem := claims.left_behind(runtime, await self._shoots_of(runtime, shoot), entitled):
             raise _blocked(problem)
         key = service.cluster_key(runtime)
         context.shared = any(service.cluster_key(other) == key for other in others)

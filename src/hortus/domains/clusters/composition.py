@@ -22,6 +22,7 @@ from hortus.domains.clusters.metrics import RuntimeMetrics
 from hortus.domains.clusters.operatoraccess import OperatorAccess
 from hortus.domains.clusters.outline import kept_outline
 from hortus.domains.clusters.patching import Patching
+from hortus.domains.clusters.permits import Permits
 from hortus.domains.clusters.reading import connection_of, head_of
 from hortus.domains.clusters.registrycaches import RegistryCaches
 from hortus.domains.clusters.retirement import Retirement
@@ -41,6 +42,7 @@ from hortus.engine import (
     wire,
     without_managed_fields,
 )
+from hortus.engine.deputies import Deputies
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.rollouts import RolloutGate
 from hortus.kube import Client
@@ -69,10 +71,11 @@ def add_to(process: ProcessContext) -> None:
         garden=process.garden,
         shoots=process.shoots,
         secrets=process.kubeconfigs,
-        workloads=PoolWorkloads(process.pool, process.client, process.kubeconfigs),
+        workloads=PoolWorkloads(process.pool, process.client, process.kubeconfigs, process.deputies),
         leftovers=process.leftovers,
         settings=settings,
         gate=process.gate,
+        deputies=process.deputies,
     )
 
 
@@ -87,13 +90,15 @@ def add_controllers(
     leftovers: LeftoverRecorder,
     settings: Settings,
     gate: RolloutGate,
+    deputies: Deputies,
 ) -> RuntimeController:
     """Add them to `manager`. `client` is the management cluster, `garden` the Gardener API.
 
     `shoots` holds at least what `outline` leaves of the project's Shoots, `secrets` the kubeconfig Secrets, with or
     without their values. `workloads` leads into the clusters.
     """
-    parts = _Parts(manager, client, garden, shoots, workloads, settings, gate, leftovers)
+    permits = Permits(deputies, settings.garden_namespace)
+    parts = _Parts(manager, client, garden, shoots, workloads, settings, gate, leftovers, permits)
     reconciler, runtimes = parts.controller(), parts.wiring.cache.raw
     manager.controller(
         NAME,
@@ -127,6 +132,7 @@ class _Parts:
         settings: Settings,
         gate: RolloutGate,
         leftovers: LeftoverRecorder,
+        permits: Permits,
     ) -> None:
         events = EventRecorder(client, component=NAME, clock=manager.clock)
         manager.add_server(events)
@@ -141,6 +147,7 @@ class _Parts:
         self._gate = gate
         self._defaults = DefaultMoves(gate, settings.configuration)
         self._leftovers = leftovers
+        self._permits = permits
         self._metrics = RuntimeMetrics(manager.registry)
         manager.on_handover(self._metrics.shed)
         self._garden = Garden(garden, settings.garden_namespace, shoots)
@@ -165,17 +172,18 @@ class _Parts:
         return self.wiring.cache.keys_by("profile", name)
 
     def controller(self) -> RuntimeController:
-        garden, conversion = self._garden, self._conversion
+        garden, conversion, permits = self._garden, self._conversion, self._permits
         return RuntimeController(
             self.wiring,
             garden=garden,
+            permits=permits,
             metrics=self._metrics,
-            claiming=Claiming(self.contenders, garden),
-            creation=Creation(garden, conversion),
+            claiming=Claiming(self.contenders, garden, permits),
+            creation=Creation(garden, conversion, permits),
             defaults=self._defaults,
-            patching=Patching(garden, conversion, self._defaults, self.wiring.clock),
+            patching=Patching(garden, conversion, self._defaults, permits, self.wiring.clock),
             connecting=self._connecting(),
-            retirement=Retirement(self.wiring.client, self.clusters, garden, self._leftovers),
+            retirement=Retirement(self.wiring.client, self.clusters, garden, permits, self._leftovers),
         )
 
     def _connecting(self) -> Connecting:

@@ -13,15 +13,16 @@ from hortus.domains.clusters.context import RuntimeContext
 from hortus.domains.clusters.garden import Garden
 from hortus.domains.clusters.inside import (
     InsideError,
+    NotPermitted,
     NoWayIn,
     Workloads,
     bind_administrators,
     configure_oidc,
     publish_provisioning_info,
 )
-from hortus.domains.clusters.pauses import KUBECONFIG
+from hortus.domains.clusters.pauses import KUBECONFIG, PERMIT
 from hortus.domains.clusters.shoots import shoot_of
-from hortus.domains.clusters.types import ConditionType, OidcConfig, Reason, Runtime, State
+from hortus.domains.clusters.types import NOT_PERMITTED, ConditionType, OidcConfig, Reason, Runtime, State
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
 from hortus.engine import NEVER, TRUE, UNKNOWN, Actor, NotReadable, Result, StepError, TypedCache
 from hortus.kube import Client
@@ -94,6 +95,11 @@ class Connecting:
             async with self._workloads.open(context.object) as cluster:
                 await self._configure_oidc(context, cluster)
                 await self._configure(context, cluster)
+        except NotPermitted as error:
+            kind = ConditionType.CONFIGURED
+            raise StepError(
+                str(error), reason=NOT_PERMITTED, condition=kind, actor=Actor.OPERATOR, after=PERMIT
+            ) from error
         except NoWayIn as error:
             _hindered("failed to update kubeconfig admin access", error, Actor.OPERATOR)
         except InsideError as error:

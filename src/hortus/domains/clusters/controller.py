@@ -7,7 +7,8 @@ in the cluster what `inside` puts there. It holds a Runtime by a finalizer.
 It watches: Runtimes (spec and metadata), Shoots of the project (the end of an operation, not its progress),
 GardenerClusters (the state of the connection, and deletion). What no watch shows is read after the times in `pauses`.
 It never: serves a Runtime that awaits its release (`adoption`), adopts, changes or deletes a Shoot that belongs to
-somebody else, polls what is at rest, writes a status that says nothing new, shows a credential.
+somebody else or that the Runtime's namespace may not (`permits`), polls what is at rest, writes a status that says
+nothing new, shows a credential.
 """
 
 from __future__ import annotations
@@ -24,9 +25,18 @@ from hortus.domains.clusters.garden import Garden
 from hortus.domains.clusters.metrics import RuntimeMetrics
 from hortus.domains.clusters.patching import Patching
 from hortus.domains.clusters.pauses import GARDEN
+from hortus.domains.clusters.permits import Permits
 from hortus.domains.clusters.reading import spec_problem
 from hortus.domains.clusters.retirement import Retirement
-from hortus.domains.clusters.types import FIELD_MANAGER, FINALIZER, ConditionType, Reason, Runtime, State
+from hortus.domains.clusters.types import (
+    FIELD_MANAGER,
+    FINALIZER,
+    NOT_PERMITTED,
+    ConditionType,
+    Reason,
+    Runtime,
+    State,
+)
 from hortus.domains.clusters.waiting import await_beginning, await_operation
 from hortus.engine import (
     DONE,
@@ -58,6 +68,7 @@ class RuntimeController(KindController[RuntimeContext]):
         wiring: Wiring[Runtime],
         *,
         garden: Garden,
+        permits: Permits,
         metrics: RuntimeMetrics,
         claiming: Claiming,
         creation: Creation,
@@ -68,6 +79,7 @@ class RuntimeController(KindController[RuntimeContext]):
     ) -> None:
         super().__init__(wiring)
         self._garden = garden
+        self._permits = permits
         self._metrics = metrics
         self._claiming = claiming
         self._creation = creation
@@ -80,6 +92,7 @@ class RuntimeController(KindController[RuntimeContext]):
         return (
             self._check_spec,
             self._find_shoot,
+            self._check_permits,
             self._ensure_finalizer,
             self._initialise,
             self._claiming.check,
@@ -161,6 +174,15 @@ class RuntimeController(KindController[RuntimeContext]):
             text = f"the garden cannot be asked for shoot {name}: {error}"
             raise StepError(text, reason=Reason.GARDENER_ERR, after=GARDEN) from error
 
+    async def _check_permits(self, context: RuntimeContext) -> None:
+        """End the reconcile of a Runtime that may not have its Shoot, unless it rests and nothing would be done."""
+        runtime, shoot = context.object, context.shoot
+        if self._permits.trusts(runtime):
+            return
+        new = shoot is None or not has_finalizer(context.raw, FINALIZER)
+        if new or _under_way(context) or service.patch_due(runtime, context.present_shoot):
+            await self._permits.check(runtime, shoot)
+
     async def _ensure_finalizer(self, context: RuntimeContext) -> None:
         await context.ensure_finalizer(FINALIZER)
 
@@ -186,6 +208,8 @@ def _under_way(context: RuntimeContext) -> bool:
     if service.state_of(context.object) in ("", State.PENDING):
         return True
     if context.says(ConditionType.CONFIGURED, FALSE, Reason.CONFIGURATION_ERR):
+        return True
+    if any(context.says(kind, FALSE, NOT_PERMITTED) for kind in (ConditionType.PROVISIONED, ConditionType.CONFIGURED)):
         return True
     provisioned = context.found(ConditionType.PROVISIONED)
     return provisioned is not None and provisioned.message.startswith(claims.DISPUTED)

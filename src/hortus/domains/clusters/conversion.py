@@ -21,9 +21,9 @@ from hortus.domains.clusters.configuration import (
     read_windows,
 )
 from hortus.domains.clusters.context import RuntimeContext
-from hortus.domains.clusters.inside import InsideError, Workloads, registry_caches
+from hortus.domains.clusters.inside import InsideError, NotPermitted, Workloads, registry_caches
 from hortus.domains.clusters.operatoraccess import OperatorAccess, Ranges
-from hortus.domains.clusters.pauses import GARDEN
+from hortus.domains.clusters.pauses import GARDEN, PERMIT
 from hortus.domains.clusters.shoot import (
     Context,
     ConversionError,
@@ -37,7 +37,7 @@ from hortus.domains.clusters.shoot import (
     remarks_of,
     shoot_for,
 )
-from hortus.domains.clusters.types import ConditionType, Reason, Runtime
+from hortus.domains.clusters.types import NOT_PERMITTED, ConditionType, Reason, Runtime
 from hortus.engine import NEVER, WARNING, Actor, Cache, NotReadable, StepError
 from hortus.kube.objects import Object, ObjectKey
 
@@ -144,6 +144,8 @@ class Conversion:
         try:
             async with self._workloads.open(runtime) as cluster:
                 return await registry_caches(cluster)
+        except NotPermitted as error:
+            raise _stop(NOT_PERMITTED, str(error), after=PERMIT) from error
         except InsideError as error:
             _log.warning("registry caches cannot be read", error=str(error))
             after = GARDEN if error.transient else NEVER

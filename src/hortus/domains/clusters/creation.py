@@ -10,19 +10,21 @@ from hortus.domains.clusters.context import RuntimeContext
 from hortus.domains.clusters.conversion import Conversion
 from hortus.domains.clusters.garden import Garden
 from hortus.domains.clusters.pauses import AT_ONCE, GARDEN
+from hortus.domains.clusters.permits import Permits
 from hortus.domains.clusters.shoot import authentication
 from hortus.domains.clusters.types import ConditionType, Reason, Runtime
 from hortus.engine import NEVER, UNKNOWN, Actor, Result, StepError
 from hortus.kube.errors import AlreadyExists, KubeError
-from hortus.kube.objects import Object
+from hortus.kube.objects import Object, key_of
 
 
 class Creation:
     """The steps; those of a Runtime with a Shoot do nothing."""
 
-    def __init__(self, garden: Garden, conversion: Conversion) -> None:
+    def __init__(self, garden: Garden, conversion: Conversion, permits: Permits) -> None:
         self._garden = garden
         self._conversion = conversion
+        self._permits = permits
 
     async def find_seed(self, context: RuntimeContext) -> None:
         """End the reconcile where the control plane must lie in a region without a seed."""
@@ -48,7 +50,7 @@ class Creation:
             return None
         shoot = await self._conversion.shoot(context.object)
         if self._conversion.structured(context.object):
-            await authenticate(self._garden, context.object, self._conversion)
+            await authenticate(self._garden, context.object, self._conversion, self._permits)
         try:
             if not await self._create(context, shoot):
                 return Result(requeue_after=AT_ONCE)
@@ -69,10 +71,12 @@ class Creation:
         return True
 
 
-async def authenticate(garden: Garden, runtime: Runtime, conversion: Conversion) -> None:
+async def authenticate(garden: Garden, runtime: Runtime, conversion: Conversion, permits: Permits) -> None:
     """Apply the ConfigMap with structured authentication that the Runtime wants. Raises StepError."""
+    config_map = authentication(runtime, conversion.configuration)
+    await permits.check_config_map(runtime, key_of(config_map).name)
     try:
-        await garden.apply_config_map(authentication(runtime, conversion.configuration))
+        await garden.apply_config_map(config_map)
     except KubeError as error:
         text = "Failed to create structured authentication config map"
         raise _refused(Reason.OIDC_ERR, text) from error

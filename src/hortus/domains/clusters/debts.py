@@ -1,13 +1,17 @@
-"""The debt of a forced deletion: the infrastructure that the garden does not clean up."""
+"""The debts of a Runtime: the infrastructure that a forced deletion leaves, and a Shoot that it may not delete."""
 
 from __future__ import annotations
 
 from hortus.domains.clusters import service
 from hortus.domains.clusters.outline import ShootOutline
+from hortus.domains.clusters.shoots import SHOOTS
 from hortus.domains.clusters.types import Runtime
-from hortus.engine.leftovers import Debt, infrastructure_item
+from hortus.engine.leftovers import Debt, infrastructure_item, object_item
 from hortus.engine.leftovers.types import LeftoverCluster, LeftoverReason, LeftoverSource
 
+RELEASE_AFTER = 3600.0
+"""Seconds after the beginning of a deletion from which a Runtime is released without a Shoot that it may not delete: a
+permission that was taken back by mistake can be given again."""
 _PROJECT_PREFIX = "garden-"
 """Gardener names the namespace of a project so by default."""
 
@@ -29,6 +33,19 @@ def infrastructure_debt(runtime: Runtime, shoot: ShootOutline, garden_namespace:
         reason=LeftoverReason.DELETION_FORCED,
         message=f"the deletion of shoot {shoot.name} was forced: the garden cleans up no infrastructure",
         items=(item,),
+        cluster=LeftoverCluster(name=key.name, namespace=key.namespace, shoot=shoot.name),
+        since=metadata.deletion_timestamp,
+    )
+
+
+def shoot_debt(runtime: Runtime, shoot: ShootOutline, garden_namespace: str, refusal: str) -> Debt:
+    """The debt for a Shoot that the namespace of its Runtime may not delete, for the reason in `refusal`."""
+    key, metadata = service.cluster_key(runtime), runtime.metadata
+    return Debt(
+        source=LeftoverSource(kind="Runtime", name=metadata.name, namespace=metadata.namespace, uid=metadata.uid),
+        reason=LeftoverReason.SHOOT_NOT_DELETED,
+        message=f"the Runtime claimed shoot {shoot.name} by its id; see whose it is before you delete it: {refusal}",
+        items=(object_item(SHOOTS, garden_namespace, shoot.name, where="Garden", uid=shoot.uid),),
         cluster=LeftoverCluster(name=key.name, namespace=key.namespace, shoot=shoot.name),
         since=metadata.deletion_timestamp,
     )

@@ -14,6 +14,7 @@ from hortus.domains.clusters.defaults import DefaultMoves, held_back
 from hortus.domains.clusters.garden import Garden
 from hortus.domains.clusters.outline import outline_of
 from hortus.domains.clusters.pauses import GARDEN, VERIFICATION
+from hortus.domains.clusters.permits import Permits
 from hortus.domains.clusters.shoot import LiveShoot, Patch, pools_in_place
 from hortus.domains.clusters.types import Annotation, ConditionType, Reason, Runtime, State
 from hortus.engine import NEVER, TRUE, UNKNOWN, Actor, Result, StepError
@@ -28,10 +29,13 @@ _PENDING = "Shoot is pending for update after"
 class Patching:
     """Patches the Shoot of a Runtime; `patch` is the step."""
 
-    def __init__(self, garden: Garden, conversion: Conversion, defaults: DefaultMoves, clock: Clock) -> None:
+    def __init__(
+        self, garden: Garden, conversion: Conversion, defaults: DefaultMoves, permits: Permits, clock: Clock
+    ) -> None:
         self._garden = garden
         self._conversion = conversion
         self._defaults = defaults
+        self._permits = permits
         self._clock = clock
 
     async def patch(self, context: RuntimeContext) -> Result | None:
@@ -43,7 +47,7 @@ class Patching:
         runtime = held_back(context.object, outline_of(before), context.held)
         patch = await self._conversion.patch(runtime, before)
         if self._conversion.structured(runtime, before):
-            await authenticate(self._garden, runtime, self._conversion)
+            await authenticate(self._garden, runtime, self._conversion, self._permits)
         after = await self._send(context, runtime, before, patch) if patch.differs else before
         self._conversion.report_remarks(context, runtime, before)
         await self._settle(context)

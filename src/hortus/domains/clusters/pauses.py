@@ -17,3 +17,5 @@ DELETION: Final = 90.0
 KUBECONFIG: Final = 10.0
 VERIFICATION: Final = (0.2, 0.4, 0.6, 0.8)
 """Between two reads of pools that were just replaced."""
+PERMIT: Final = 60.0
+"""To the next question for a permission that the deputy of a namespace lacks."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hortus.domains.clusters.types import RUNTIMES
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
+from hortus.engine.deputies import REVIEWS
 from hortus.engine.rbac import Permission
 
 _GROUP, _RUNTIMES = RUNTIMES.group, RUNTIMES.plural
@@ -18,6 +19,9 @@ MANAGEMENT: tuple[Permission, ...] = (
     Permission("", ("configmaps",), ("get",), "reads the operator's own address ranges, where ACLs are on"),
 )
 """Permissions in the namespace of the Runtimes."""
+
+WIDE: tuple[Permission, ...] = (REVIEWS,)
+"""Permissions in the whole management cluster, where all namespaces are watched: one watched namespace is trusted."""
 
 GARDEN: tuple[Permission, ...] = (
     Permission(

@@ -11,20 +11,24 @@ import structlog
 
 from hortus.domains.clusters import service
 from hortus.domains.clusters.context import RuntimeContext
-from hortus.domains.clusters.debts import infrastructure_debt
+from hortus.domains.clusters.debts import RELEASE_AFTER, infrastructure_debt, shoot_debt
 from hortus.domains.clusters.garden import Garden
 from hortus.domains.clusters.outline import ShootOutline
-from hortus.domains.clusters.pauses import DELETION, GARDEN, KUBECONFIG
+from hortus.domains.clusters.pauses import DELETION, GARDEN, KUBECONFIG, PERMIT
+from hortus.domains.clusters.permits import Permits
 from hortus.domains.clusters.reading import shoot_name_of
 from hortus.domains.clusters.shoot import authentication_name
-from hortus.domains.clusters.types import FINALIZER, Annotation, ConditionType, Reason
+from hortus.domains.clusters.types import FINALIZER, NOT_PERMITTED, Annotation, ConditionType, Reason, Runtime
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.engine import NEVER, TRUE, UNKNOWN, WARNING, Actor, Cache, Result, StepError, has_finalizer, metadata_of
 from hortus.engine.leftovers import Debt, LeftoverRecorder
 from hortus.kube import Client
 from hortus.kube.errors import Forbidden, Invalid, KubeError, NotFound
+from hortus.kube.objects import parse_time
 
 _KIND = ConditionType.DEPROVISIONED
+LEFT = "ShootLeft"
+"""Reason of the event about a Runtime that is released without its Shoot."""
 FORCED = "ShootDeletionForced"
 """Reason of the event about a forced deletion."""
 REFUSED = "ShootForceDeletionRefused"
@@ -35,10 +39,13 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class Retirement:
     """The steps of a deletion. `context.shoot` is the Shoot to delete; None where there is none, or one that stays."""
 
-    def __init__(self, client: Client, clusters: Cache, garden: Garden, leftovers: LeftoverRecorder) -> None:
+    def __init__(
+        self, client: Client, clusters: Cache, garden: Garden, permits: Permits, leftovers: LeftoverRecorder
+    ) -> None:
         self._client = client
         self._clusters = clusters
         self._garden = garden
+        self._permits = permits
         self._leftovers = leftovers
 
     async def verify(self, context: RuntimeContext) -> Result | None:
@@ -54,14 +61,16 @@ class Retirement:
             if await self._garden.ask(context.shoot_name) is not None:
                 # The watch was behind: there is one.
                 return Result(requeue_after=GARDEN)
-            await self._forget(authentication_name(context.shoot_name))
+            await self._forget(context.object, authentication_name(context.shoot_name))
         except KubeError as error:
             text = f"the garden cannot be asked whether shoot {context.shoot_name} is gone: {error}"
             raise StepError(text, reason=Reason.GARDENER_ERR, after=GARDEN) from error
         return None
 
-    async def _forget(self, name: str) -> None:
-        """Delete the ConfigMap that a Shoot left. Raises KubeError."""
+    async def _forget(self, runtime: Runtime, name: str) -> None:
+        """Delete the ConfigMap that a Shoot left, if the Runtime could have made it. Raises KubeError."""
+        if not await self._permits.may_delete_config_map(runtime, name):
+            return
         try:
             await self._garden.delete_config_map(name)
         except Forbidden:
@@ -102,13 +111,17 @@ class Retirement:
         shoot = context.shoot
         if shoot is None:
             return None
+        refusal = await self._permits.deletion_refusal(context.object, shoot)
         if shoot.deleting:
-            await self._force(context, shoot)
+            if not refusal:
+                await self._force(context, shoot)
             return Result(requeue_after=DELETION)
+        if refusal:
+            return await self._leave(context, shoot, refusal)
         if not shoot.confirmed:
             await self._confirm(shoot)
         try:
-            if shoot.authentication:
+            if shoot.authentication and await self._permits.may_delete_config_map(context.object, shoot.authentication):
                 await self._garden.delete_config_map(shoot.authentication)
         except KubeError as error:
             text = f"Failed to delete structured authentication config map: {error}"
@@ -122,6 +135,16 @@ class Retirement:
         else:
             context.terminating(UNKNOWN, Reason.SHOOT_DELETED, "Runtime shoot deletion started")
         return Result(requeue_after=DELETION)
+
+    async def _leave(self, context: RuntimeContext, shoot: ShootOutline, refusal: str) -> Result | None:
+        """Report a Shoot that the Runtime may not delete; after an hour record it and go on without it."""
+        began = parse_time(context.object.metadata.deletion_timestamp or "")
+        if context.now < began + RELEASE_AFTER:
+            context.failed(_KIND, NOT_PERMITTED, refusal)
+            return Result(requeue_after=PERMIT)
+        await self._record(shoot_debt(context.object, shoot, self._garden.namespace, refusal))
+        context.event(WARNING, LEFT, f"Released without shoot {shoot.name}: {refusal}")
+        return None
 
     async def release(self, context: RuntimeContext) -> None:
         """Remove the finalizer, after which the Runtime is gone."""
@@ -138,7 +161,7 @@ class Retirement:
         try:
             await self._leftovers.record(debt)
         except KubeError as error:
-            text = f"what a forced deletion may leave behind cannot be recorded: {error}"
+            text = f"what the deletion may leave behind cannot be recorded: {error}"
             raise StepError(text, reason=Reason.GARDENER_ERR, after=DELETION) from error
 
     async def _force(self, context: RuntimeContext, shoot: ShootOutline) -> None:

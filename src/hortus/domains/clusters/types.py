@@ -294,6 +294,10 @@ class Reason:
     REGISTRY_CACHE_ERR: Final = "RegistryCacheConfigurationErr"
 
 
+NOT_PERMITTED: Final = "NotPermitted"
+"""Ours: the reason of a condition while the deputy of the Runtime's namespace lacks a permission."""
+
+
 class Annotation:
     """Annotation keys of a Runtime."""
 

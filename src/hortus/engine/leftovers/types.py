@@ -114,7 +114,7 @@ class LeftoverSpec(Fields, frozen=True):
     source: LeftoverSource
     """The object whose deletion ended without the items."""
     reason: Annotated[str, Meta(min_length=1, max_length=63, pattern="^[A-Z][A-Za-z]*$")]
-    """ClusterUnreachable, ClusterGone, NotPruned, DeletionForced, SecretNotDeleted or CanaryFailed."""
+    """ClusterUnreachable, ClusterGone, NotPruned, DeletionForced, SecretNotDeleted, ShootNotDeleted or CanaryFailed."""
     items: Annotated[tuple[LeftoverItem, ...], Meta(min_length=1, max_length=MOST_ITEMS), ListMap("id")]
     """The things that may be left."""
     cluster: LeftoverCluster = LeftoverCluster()
@@ -202,6 +202,8 @@ class LeftoverReason:
     """The garden deletes a Shoot without its infrastructure, because a person asked for that."""
     SECRET_NOT_DELETED: Final = "SecretNotDeleted"  # noqa: S105 - a reason
     """A kubeconfig Secret could not be deleted until the deadline."""
+    SHOOT_NOT_DELETED: Final = "ShootNotDeleted"
+    """The namespace of a Runtime may not delete the Shoot any more."""
     CANARY_FAILED: Final = "CanaryFailed"
     """A run of the canary ended without removing its objects."""
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hortus.domains.clusters.inside.caches import asks_for_caches, cache_configs, registry_caches
     from hortus.domains.clusters.inside.oidc import configure_oidc
     from hortus.domains.clusters.inside.provisioninginfo import publish_provisioning_info
-    from hortus.domains.clusters.inside.workloads import InsideError, NoWayIn, PoolWorkloads, Workloads
+    from hortus.domains.clusters.inside.workloads import InsideError, NotPermitted, NoWayIn, PoolWorkloads, Workloads
 else:
     __getattr__ = lazy(
         __name__,
@@ -26,13 +26,14 @@ else:
             "caches": "asks_for_caches cache_configs registry_caches",
             "oidc": "configure_oidc",
             "provisioninginfo": "publish_provisioning_info",
-            "workloads": "InsideError NoWayIn PoolWorkloads Workloads",
+            "workloads": "InsideError NoWayIn NotPermitted PoolWorkloads Workloads",
         },
     )
 
 __all__ = [
     "InsideError",
     "NoWayIn",
+    "NotPermitted",
     "PoolWorkloads",
     "Workloads",
     "asks_for_caches",

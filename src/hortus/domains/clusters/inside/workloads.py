@@ -10,6 +10,7 @@ from hortus.domains.clusters import service
 from hortus.domains.clusters.types import Runtime
 from hortus.domains.credentials.types import Label
 from hortus.engine import Cache, metadata_of
+from hortus.engine.deputies import Action, Deputies, refusal
 from hortus.engine.remote import SECRETS, KubeconfigRef, Phase, RemotePool, RemoteUnavailable
 from hortus.kube import Client
 from hortus.kube.errors import ApiError, KubeError, NotFound, TooManyRequests, TransportError
@@ -32,30 +33,39 @@ class NoWayIn(InsideError):
         super().__init__(text, transient=True)
 
 
+class NotPermitted(InsideError):
+    """The deputy of the Runtime's namespace may not read the kubeconfig, which leads to all of the cluster."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, transient=True)
+
+
 class Workloads(Protocol):
     """A source of clients of workload clusters."""
 
     def open(self, runtime: Runtime) -> AbstractAsyncContextManager[Client]:
         """A client for the Runtime's cluster while the context lasts.
 
-        A KubeError inside the context leaves it as InsideError, or NoWayIn.
+        A KubeError inside the context leaves it as InsideError, NoWayIn or NotPermitted.
         """
 
 
 class PoolWorkloads:
     """Clients of a pool, which knows what a cluster that misbehaves is allowed to cost."""
 
-    def __init__(self, pool: RemotePool, client: Client, kubeconfigs: Cache) -> None:
+    def __init__(self, pool: RemotePool, client: Client, kubeconfigs: Cache, deputies: Deputies) -> None:
         """`kubeconfigs` holds the Secrets with the label of a shoot, which `client` reads where it is behind."""
         self._pool = pool
         self._client = client
         self._kubeconfigs = kubeconfigs
+        self._deputies = deputies
 
     @asynccontextmanager
     async def open(self, runtime: Runtime) -> AsyncIterator[Client]:
         """See `Workloads`."""
         place = place_of(runtime)
         try:
+            await self._check_permission(place)
             await self._check_shoot(place, service.shoot_name(runtime))
             yield self._pool.at(place)
         except RemoteUnavailable as error:
@@ -64,6 +74,11 @@ class PoolWorkloads:
             raise InsideError(str(error), transient=True) from error
         except KubeError as error:
             raise InsideError(str(error), transient=_passes(error)) from error
+
+    async def _check_permission(self, place: KubeconfigRef) -> None:
+        reading = Action("get", SECRETS.group, SECRETS.plural, place.namespace, place.name)
+        if not await self._deputies.may(place.namespace, reading):
+            raise NotPermitted(refusal(place.namespace, reading))
 
     async def _check_shoot(self, place: KubeconfigRef, shoot: str) -> None:
         """See that the Secret was written for this shoot. Raises NoWayIn.
