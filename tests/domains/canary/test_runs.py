@@ -179,3 +179,17 @@ async def test_a_namespace_of_somebody_else_in_the_cluster_stays(here: Yard) -> 
         book = await here.until_over()
     assert book.history[0].failed == service.USE
     assert (await here.inside.get(NAMESPACES, NAME))["metadata"].get("deletionTimestamp") is None
+
+
+async def test_the_canary_of_a_namespace_that_is_not_trusted_enters_what_its_deputy_may(here: Yard) -> None:
+    """The book is a ConfigMap: whoever may write it chooses the Secret by the name of the run."""
+    here.trusted = ""
+    here.choose(use_timeout=120.0)
+    async with here.running():
+        await here.until(lambda book: book.run is not None and book.run.phase == service.USE)
+        for _ in range(4):
+            await here.advance(60.0)
+        book = await here.until_over()
+    [record] = book.history
+    assert record.failed == service.USE
+    assert f"may not get secrets/kubeconfig-{record.name} in namespace {here.namespace}" in record.message

@@ -28,6 +28,7 @@ from hortus.domains.canary.traces import SHOOTS
 from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
 from hortus.engine import Manager, Result, metadata_of, read
+from hortus.engine.deputies import Deputies
 from hortus.engine.kubeconfigs import sealed
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.remote import SECRETS
@@ -64,6 +65,7 @@ class Yard:
             use_timeout=LONG,
             delete_timeout=LONG,
         )
+        self.trusted = "*"
         self.outcome = "Ready"
         """The state that each Runtime reaches."""
         self.holds = False
@@ -100,6 +102,7 @@ class Yard:
                 shoots=manager.caches_of(garden).get(SHOOTS, namespace=self.garden_namespace),
                 secrets=manager.cache(SECRETS, namespace=self.namespace, transform=sealed),
                 clusters=lambda place: self.way_in,
+                deputies=Deputies(client, self.trusted, clock=self.clock),
                 leftovers=LeftoverRecorder(client if self.leftovers else None, self.namespace),
                 watched=self.namespace,
                 settings=self.settings,

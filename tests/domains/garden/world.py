@@ -82,7 +82,12 @@ class SeedWorld:
 
     @asynccontextmanager
     async def running(
-        self, *topics: MakeTopic, resources: bool = True, user: str = "", observer: RequestObserver | None = None
+        self,
+        *topics: MakeTopic,
+        resources: bool = True,
+        user: str = "",
+        trusted: str = "*",
+        observer: RequestObserver | None = None,
     ) -> AsyncIterator[list[ExtensionTopic]]:
         """The controllers of topics, and the simulated gardener-resource-manager unless `resources` is off.
 
@@ -94,7 +99,7 @@ class SeedWorld:
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(Client(access, observer=observer))
             manager = Manager(client, clock=self.clock)
-            view = seed_view(manager, client, is_own=True)
+            view = seed_view(manager, client, trusted=trusted, is_own=True)
             made = [make(view) for make in topics]
             for topic in made:
                 add_extension(view, topic, workers=4)

@@ -47,6 +47,7 @@ class _Canary(Domain):
             shoots=process.shoots,
             secrets=process.kubeconfigs,
             clusters=process.pool.at,
+            deputies=process.deputies,
             leftovers=process.leftovers,
             watched=process.namespace,
             settings=settings.from_flags(values),

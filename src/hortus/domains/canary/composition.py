@@ -10,6 +10,7 @@ from hortus.domains.canary.traces import Traces
 from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.engine import Cache, Change, EventRecorder, Every, Manager, TypedCache, Watch, wire, without_managed_fields
+from hortus.engine.deputies import Deputies
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.kube import Client
 
@@ -26,6 +27,7 @@ def add_controller(
     shoots: Cache,
     secrets: Cache,
     clusters: Clusters,
+    deputies: Deputies,
     leftovers: LeftoverRecorder,
     watched: str,
     settings: Settings,
@@ -49,7 +51,13 @@ def add_controller(
     )
     typed = TypedCache(Runtime, runtimes)
     controller = CanaryController(
-        wiring, runtimes=typed, traces=traces, clusters=clusters, leftovers=leftovers, settings=settings
+        wiring,
+        runtimes=typed,
+        traces=traces,
+        clusters=clusters,
+        deputies=deputies,
+        leftovers=leftovers,
+        settings=settings,
     )
     CanaryMetrics(manager.registry, wiring.cache, controller.key)
     manager.controller(

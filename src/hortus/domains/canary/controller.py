@@ -36,6 +36,8 @@ from hortus.engine import (
     Wiring,
     metadata_of,
 )
+from hortus.engine.deputies import Action, Deputies
+from hortus.engine.kubeconfigs import SECRETS
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.remote import KubeconfigRef
 from hortus.kube import Client
@@ -67,6 +69,7 @@ class CanaryController(KindController[CanaryContext]):
         runtimes: TypedCache[Runtime],
         traces: Traces,
         clusters: Clusters,
+        deputies: Deputies,
         leftovers: LeftoverRecorder,
         settings: Settings,
     ) -> None:
@@ -75,6 +78,7 @@ class CanaryController(KindController[CanaryContext]):
         self._runtimes = runtimes
         self._traces = traces
         self._clusters = clusters
+        self._deputies = deputies
         self._leftovers = leftovers
         self._settings = settings
         self.key = ObjectKey(settings.namespace, books.NAME)
@@ -182,13 +186,17 @@ class CanaryController(KindController[CanaryContext]):
             raise
 
     async def _use(self, context: CanaryContext) -> None:
-        await probe.use(self._cluster_of(context.run), context.run.name)
+        await probe.use(await self._cluster_of(context.run), context.run.name)
 
     async def _tidy(self, context: CanaryContext) -> None:
-        await probe.tidy(self._cluster_of(context.run), context.run.name)
+        await probe.tidy(await self._cluster_of(context.run), context.run.name)
 
-    def _cluster_of(self, run: Run) -> Client:
-        return self._clusters(KubeconfigRef(self.key.namespace, f"kubeconfig-{run.name}", KUBECONFIG_KEY))
+    async def _cluster_of(self, run: Run) -> Client:
+        """The cluster of the run, whose name may be changed by whoever may write the book. Raises StepError."""
+        place = KubeconfigRef(self.key.namespace, f"kubeconfig-{run.name}", KUBECONFIG_KEY)
+        reading = Action("get", SECRETS.group, SECRETS.plural, place.namespace, place.name)
+        await self._deputies.require(place.namespace, reading)
+        return self._clusters(place)
 
     async def _delete(self, context: CanaryContext) -> None:
         name = context.run.name

@@ -24,7 +24,12 @@ def add_to(process: ProcessContext) -> None:
     _add_admission(process)
     if not settings.types:
         return
-    view = seed_view(process.manager, _seed(process, settings.kubeconfig), is_own=not settings.kubeconfig)
+    view = seed_view(
+        process.manager,
+        _seed(process, settings.kubeconfig),
+        trusted=process.values["trusted-namespaces"],
+        is_own=not settings.kubeconfig,
+    )
     known = extension_topics()
     made: list[ExtensionTopic] = []
     for type_ in settings.types:

@@ -7,6 +7,7 @@ from typing import Final
 
 from hortus.domains.garden.topics import GardenTopic
 from hortus.domains.garden.types import EXTENSIONS, GARDENLETS, MANAGED_RESOURCES, SEED_CLUSTERS
+from hortus.engine.deputies import REVIEWS
 from hortus.engine.rbac import EVENTS, Permission
 
 FRAME: Final = (
@@ -21,6 +22,7 @@ FRAME: Final = (
     ),
     Permission("", ("secrets",), ("list", "watch", "create", "patch", "delete"), "keeps these objects"),
     EVENTS,
+    REVIEWS,
 )
 """In all namespaces of the seed."""
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 from tests.domains.garden.world import CONFIG_MAPS, OPERATION, SeedWorld, shoot_document
+from tests.domains.granting import grant
 from tests.waiting import until
 
 from hortus.domains.garden.extension.composition import SeedView
@@ -390,3 +391,21 @@ async def test_an_extension_without_a_cluster_waits_for_gardenlet(seed: SeedWorl
 async def _with_error(seed: SeedWorld) -> str:
     status = (await seed.extension("shoot--bar--foo", "notes")).get("status") or {}
     return str((status.get("lastError") or {}).get("description", ""))
+
+
+async def test_an_extension_of_a_namespace_that_is_not_trusted_needs_its_deputy(seed: SeedWorld) -> None:
+    """Gardener-resource-manager would do it for whoever may create a ManagedResource there."""
+    name = await _shoot(seed)
+    async with seed.running(Notes, trusted=""):
+        await seed.add_extension(name, "notes", {"text": "hello"})
+
+        async def refused() -> str:
+            status = (await seed.extension(name, "notes")).get("status") or {}
+            return str((status.get("lastError") or {}).get("description", ""))
+
+        text = f"may not create managedresources of resources.gardener.cloud in namespace {name}"
+        assert text in await until(refused)
+        assert await seed.get(MANAGED_RESOURCES, "notes-seed", name) is None
+    await grant(seed.client, name, MANAGED_RESOURCES.group, MANAGED_RESOURCES.plural, "create", where=name)
+    async with seed.running(Notes, trusted=""):
+        await seed.operated(name, "notes", kind="Create")

@@ -125,7 +125,7 @@ async def test_the_api_server_of_a_seed_puts_the_parts_of_an_air_gap_into_nodes(
     values = FlagSet(FLAGS).parse([f"--garden-webhook-{name}={value}" for name, value in words.items()])
     async with Client.from_kubeconfig(seed.server.kubeconfig_for(seed.name)) as client:
         manager = Manager(client)
-        view = seed_view(manager, client, is_own=True)
+        view = seed_view(manager, client, trusted="*", is_own=True)
         hooks = placed([AirGapTopic(view)])
         add_seed_webhooks(manager, client=client, seed=client, webhooks=hooks, settings=seed_webhook_settings(values))
         async with manager.running():

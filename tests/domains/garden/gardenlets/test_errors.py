@@ -45,12 +45,16 @@ def context(status: Object | None = None, *, now: float = NOW, **metadata: Any) 
 
 def self_upgrade() -> GardenletSelfUpgrade:
     settings = GardenletSettings()
-    return GardenletSelfUpgrade(UNUSED, seeds=UNUSED, deployer=UNUSED, settings=settings, open_seed=UNUSED)
+    return GardenletSelfUpgrade(
+        UNUSED, seeds=UNUSED, deployer=UNUSED, settings=settings, open_seed=UNUSED, deputies=UNUSED
+    )
 
 
 def operator() -> GardenletOperator:
     settings = GardenletSettings()
-    return GardenletOperator(UNUSED, seeds=UNUSED, deployer=UNUSED, settings=settings, gate=UNUSED, trust=UNUSED)
+    return GardenletOperator(
+        UNUSED, seeds=UNUSED, deployer=UNUSED, settings=settings, gate=UNUSED, deputies=UNUSED, trust=UNUSED
+    )
 
 
 @pytest.mark.parametrize("controller", [self_upgrade(), operator()], ids=["self-upgrade", "operator"])

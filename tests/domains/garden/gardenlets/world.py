@@ -89,6 +89,7 @@ class GardenWorld:
         self.management = management
         self.garden = garden
         self.registry = registry
+        self.trusted = "*"
         self.seeds: dict[str, Client] = {}
         self.times: dict[str, GardenletTimes] = {}
 
@@ -152,6 +153,7 @@ class GardenWorld:
                 garden=garden,
                 settings=settings,
                 gate=gate,
+                deputies=Deputies(client, self.trusted, clock=manager.clock),
                 leftovers=LeftoverRecorder(client, FLEET),
                 open_seed=open_seed,
             )

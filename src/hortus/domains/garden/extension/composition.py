@@ -32,6 +32,7 @@ from hortus.engine import (
     spec_or_metadata_changed,
     without_managed_fields,
 )
+from hortus.engine.deputies import Deputies
 from hortus.kube import Client
 from hortus.kube.objects import Object, ObjectKey, key_of
 
@@ -44,9 +45,10 @@ _SHOOT_CLASSES: Final = ("", "shoot")
 class SeedView:
     """One seed, as all topics of a process see it."""
 
-    def __init__(self, manager: Manager, client: Client, caches: Caches) -> None:
+    def __init__(self, manager: Manager, client: Client, caches: Caches, deputies: Deputies) -> None:
         self.manager = manager
         self.client = client
+        self.deputies = deputies
         self.caches = caches
         self.clusters = TypedCache(SeedCluster, caches.get(SEED_CLUSTERS, transform=without_managed_fields))
         self.extensions = TypedCache(GardenExtension, caches.get(EXTENSIONS, transform=without_managed_fields))
@@ -64,9 +66,13 @@ class SeedView:
         return self.extensions.raw.keys_by(_BY_TYPE, type_)
 
 
-def seed_view(manager: Manager, client: Client, *, is_own: bool) -> SeedView:
-    """The view of a seed; `is_own` says that it is the manager's own cluster, whose caches are there already."""
-    return SeedView(manager, client, manager.caches if is_own else manager.caches_of(client))
+def seed_view(manager: Manager, client: Client, *, trusted: str, is_own: bool) -> SeedView:
+    """The view of a seed; `is_own` says that it is the manager's own cluster, whose caches are there already.
+
+    `trusted` are namespaces as `Deputies` takes them. Others have what their deputy may in the seed.
+    """
+    caches = manager.caches if is_own else manager.caches_of(client)
+    return SeedView(manager, client, caches, Deputies(client, trusted, clock=manager.clock))
 
 
 def add_extension(view: SeedView, topic: ExtensionTopic, *, workers: int) -> GardenExtensionController:
@@ -87,7 +93,9 @@ def add_extension(view: SeedView, topic: ExtensionTopic, *, workers: int) -> Gar
     managed = ManagedObjects(
         view.client, type_=type_, field_manager=FIELD_MANAGER, resources=view.resources, secrets=view.secrets
     )
-    controller = GardenExtensionController(wiring, topic, clusters=view.clusters, managed=managed)
+    controller = GardenExtensionController(
+        wiring, topic, clusters=view.clusters, managed=managed, deputies=view.deputies
+    )
     of_namespace = _in_namespace(view, type_)
     manager.controller(
         f"{CONTROLLER_PREFIX}{type_}",

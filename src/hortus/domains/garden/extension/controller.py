@@ -4,7 +4,8 @@ Owns: the status of Extensions of its type, their finalizer, and the topic's Man
 writes lastOperation, lastError, the condition of the health and those of the topic. Watches: Extensions, Clusters,
 ManagedResources, and the topic's own sources. Never: touches the spec of an Extension, an Extension of another type, or
 one that was moved to another seed. A Shoot that gardenlet itself leaves alone (Failed, ignored) gets no operation but
-deletion: an Extension that is being deleted does not come back, and its finalizer would hold the namespace.
+deletion: an Extension that is being deleted does not come back, and its finalizer would hold the namespace. An
+Extension of a namespace that is not trusted gets none that its deputy could not have gardener-resource-manager do.
 
 An operation is reported as Processing before the annotation that asks for it is removed, so that a controller killed in
 between begins it again.
@@ -26,6 +27,7 @@ from hortus.domains.garden.extension.managed import ManagedObjects
 from hortus.domains.garden.extension.topic import ConfigReview, ExtensionTopic, PendingWork, TopicCondition
 from hortus.domains.garden.kinds.common import GardenCondition, GardenOperation
 from hortus.domains.garden.kinds.extension import GardenExtension, GardenExtensionStatus
+from hortus.domains.garden.kinds.managedresource import MANAGED_RESOURCES
 from hortus.domains.garden.kinds.seedcluster import SeedCluster
 from hortus.engine import (
     NEVER,
@@ -39,6 +41,7 @@ from hortus.engine import (
     Wiring,
     has_finalizer,
 )
+from hortus.engine.deputies import Action, Deputies
 from hortus.kube.errors import ApiError, Conflict, KubeError
 from hortus.kube.objects import Object, parse_time
 
@@ -60,11 +63,13 @@ class GardenExtensionController(KindController[ExtensionContext]):
         *,
         clusters: TypedCache[SeedCluster],
         managed: ManagedObjects,
+        deputies: Deputies,
     ) -> None:
         super().__init__(wiring)
         self.topic = topic
         self._clusters = clusters
         self._managed = managed
+        self._deputies = deputies
 
     def make_context(self, raw: Object) -> ExtensionContext:
         return ExtensionContext(self.wiring, raw, facts=self.topic.facts, clusters=self._clusters)
@@ -90,6 +95,9 @@ class GardenExtensionController(KindController[ExtensionContext]):
             context.object, dependencies=context.dependencies, present=present, drifted=drifted
         )
         context.operation = due or ""
+        if due is not None:
+            creation = Action("create", MANAGED_RESOURCES.group, MANAGED_RESOURCES.plural, context.namespace)
+            await self._deputies.require(context.namespace, creation)
         return Result() if due is None and moved else None
 
     async def _begin(self, context: ExtensionContext) -> None:

@@ -24,6 +24,7 @@ from hortus.engine import (
     wire,
     without_managed_fields,
 )
+from hortus.engine.deputies import Deputies
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.rollouts import RolloutGate
 from hortus.engine.sources import Source
@@ -46,6 +47,7 @@ def add_to(process: ProcessContext, settings: GardenletSettings) -> None:
         garden=process.garden,
         settings=settings,
         gate=process.gate,
+        deputies=process.deputies,
         leftovers=process.leftovers,
         deny=process.pool.settings.deny,
     )
@@ -58,6 +60,7 @@ def add_controllers(
     garden: Client,
     settings: GardenletSettings,
     gate: RolloutGate,
+    deputies: Deputies,
     leftovers: LeftoverRecorder,
     deny: tuple[Network, ...] = (),
     trust: Trust | None = None,
@@ -67,7 +70,7 @@ def add_controllers(
 
     `open_seed` stands in for the folder of kubeconfigs.
     """
-    parts = _Parts(manager, client, garden, settings, open_seed or seeds_in(settings.seeds))
+    parts = _Parts(manager, client, garden, settings, open_seed or seeds_in(settings.seeds), deputies)
     parts.add_operator(gate, leftovers, trust=trust or Trust(), deny=deny)
     if settings.upgraded:
         parts.add_self_upgrade()
@@ -77,12 +80,19 @@ class _Parts:
     """The caches and clients that both controllers share."""
 
     def __init__(
-        self, manager: Manager, client: Client, garden: Client, settings: GardenletSettings, open_seed: OpenSeed
+        self,
+        manager: Manager,
+        client: Client,
+        garden: Client,
+        settings: GardenletSettings,
+        open_seed: OpenSeed,
+        deputies: Deputies,
     ) -> None:
         self._manager = manager
         self._garden = garden
         self._settings = settings
         self._open_seed = open_seed
+        self._deputies = deputies
         renderer = BuiltinRenderer()
         manager.on_stop(renderer.close)
         charts = GardenletCharts(client, renderer, settings, manager.clock)
@@ -115,6 +125,7 @@ class _Parts:
             deployer=self._deployer,
             settings=self._settings,
             gate=gate,
+            deputies=self._deputies,
             trust=trust,
             deny=deny,
             decommission=decommission,
@@ -134,6 +145,7 @@ class _Parts:
             deployer=self._deployer,
             settings=self._settings,
             open_seed=self._open_seed,
+            deputies=self._deputies,
         )
         sources = [
             Watch(self._seeds, to=_gardenlet_of, when=lambda change: change.old is None or change.new is None),

@@ -6,7 +6,7 @@ the seed what `deploying` says.
 It watches: Gardenlets and Seeds.
 It never: changes a gardenlet whose Seed is registered, unless asked by force-redeploy; deploys again where a Seed that
 was registered is gone, since it has no kubeconfig of that cluster any more; deletes a gardenlet, unless
-decommissioning is on.
+decommissioning is on; does for a Gardenlet of a namespace that is not trusted what its deputy may not (`permits`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from hortus.domains.garden.gardenlets.context import FALSE, PROGRESSING, TRUE, G
 from hortus.domains.garden.gardenlets.decommission import FINALIZER, Decommission
 from hortus.domains.garden.gardenlets.deploying import FIELD_MANAGER, GardenletDeployer
 from hortus.domains.garden.gardenlets.health import verdict
+from hortus.domains.garden.gardenlets.permits import needs_of_deployment, removal_of
 from hortus.domains.garden.gardenlets.reading import KUBECONFIG_KEY, seed_client, value_of
 from hortus.domains.garden.gardenlets.settings import GardenletSettings
 from hortus.domains.garden.kinds.gardenlet import (
@@ -32,7 +33,8 @@ from hortus.domains.garden.kinds.gardenlet import (
     GardenletOperation,
 )
 from hortus.domains.garden.kinds.seed import RegisteredSeed
-from hortus.engine import Actor, KindController, Result, StepError, Steps, TypedCache, Wiring
+from hortus.engine import DONE, WARNING, Actor, KindController, Result, StepError, Steps, TypedCache, Wiring
+from hortus.engine.deputies import Deputies, refusal
 from hortus.engine.rollouts import RolloutGate
 from hortus.kube import Client
 from hortus.kube.dialing import Network
@@ -49,6 +51,8 @@ ERROR: Final = "ReconcileError"
 """Reasons of SeedRegistered."""
 MISSING: Final = "SeedMissing"
 """Reason of SeedRegistered where the Seed was registered once."""
+LEFT: Final = "SeedLeft"
+"""Reason of the event about a Gardenlet that is released with its Seed where it is."""
 INVALID: Final = "InvalidGardenlet"
 OWN_CLUSTER: Final = "OwnClusterForbidden"
 """Reason of the error where a gardenlet would go into Hortus' own cluster, and the account must not."""
@@ -68,6 +72,7 @@ class GardenletOperator(KindController[GardenletContext]):
         deployer: GardenletDeployer,
         settings: GardenletSettings,
         gate: RolloutGate,
+        deputies: Deputies,
         trust: Trust,
         deny: tuple[Network, ...] = (),
         decommission: Decommission | None = None,
@@ -78,6 +83,7 @@ class GardenletOperator(KindController[GardenletContext]):
         self._deployer = deployer
         self._settings = settings
         self._gate = gate
+        self._deputies = deputies
         self._trust = trust
         self._deny = deny
         self._decommission = decommission
@@ -92,7 +98,7 @@ class GardenletOperator(KindController[GardenletContext]):
         if self._decommission is None:
             return (self._release,)
         steps = self._decommission
-        return (steps.wait_for_shoots, steps.delete_seed, steps.remove_objects, steps.release)
+        return (self._check_removal, steps.wait_for_shoots, steps.delete_seed, steps.remove_objects, steps.release)
 
     def waiting(self) -> Iterable[ObjectKey]:
         """All Gardenlets."""
@@ -107,6 +113,15 @@ class GardenletOperator(KindController[GardenletContext]):
     async def _release(self, context: GardenletContext) -> None:
         """Removes the finalizer of an operator that had decommissioning on."""
         await context.remove_finalizer(FINALIZER)
+
+    async def _check_removal(self, context: GardenletContext) -> Result | None:
+        """Release a Gardenlet whose namespace may not delete its Seed, with everything where it is."""
+        namespace, removal = context.key.namespace, removal_of(context.key.name)
+        if await self._deputies.may(namespace, removal):
+            return None
+        context.event(WARNING, LEFT, f"Seed and gardenlet stay: {refusal(namespace, removal)}")
+        await context.remove_finalizer(FINALIZER)
+        return DONE
 
     async def _check(self, context: GardenletContext) -> None:
         if found := list(problems(context.object)):
@@ -138,6 +153,8 @@ class GardenletOperator(KindController[GardenletContext]):
                 actor=Actor.OPERATOR,
                 after=WAIT,
             )
+        for action in needs_of_deployment(gardenlet):
+            await self._deputies.require(context.key.namespace, action)
         async with self._target(context) as target:
             plan = await self._deployer.deploy(gardenlet, target, seed)
         if forced:
@@ -157,7 +174,8 @@ class GardenletOperator(KindController[GardenletContext]):
         reference = context.object.spec.kubeconfig_secret_ref
         if reference is not None:
             with suppress(NotFound):
-                await self.wiring.client.delete(SECRETS, reference.name, context.key.namespace)
+                namespace = context.key.namespace
+                await self._deputies.client(namespace).delete(SECRETS, reference.name, namespace)
             await context.patch({"spec": {"kubeconfigSecretRef": None}})
         context.report_as(GardenletCondition.SEED_REGISTERED, TRUE, RECONCILED, "The Seed is registered.")
 
@@ -173,8 +191,9 @@ class GardenletOperator(KindController[GardenletContext]):
         """The cluster to deploy into."""
         reference, namespace = context.object.spec.kubeconfig_secret_ref, context.key.namespace
         if reference is None:
-            await self._check_access()
-            yield self.wiring.client
+            own = self._deputies.client(namespace)
+            await self._check_access(own, self._deputies.account(namespace))
+            yield own
             return
         field = "spec.kubeconfigSecretRef"
         document = await value_of(self.wiring.client, namespace, reference.name, KUBECONFIG_KEY, field=field)
@@ -182,15 +201,15 @@ class GardenletOperator(KindController[GardenletContext]):
         async with seed_client(document, origin=origin, trust=self._trust, deny=self._deny) as client:
             yield client
 
-    async def _check_access(self) -> None:
-        """Raises StepError where Hortus' account must not deploy into the cluster of Hortus; KubeError."""
+    async def _check_access(self, own: Client, account: str) -> None:
+        """Raises StepError where `account` must not deploy into the cluster of Hortus, by `own`; KubeError."""
         try:
-            await SeedChecks(self.wiring.client).is_deployed()
+            await SeedChecks(own).is_deployed()
         except Forbidden as error:
             raise StepError(
                 "without spec.kubeconfigSecretRef the gardenlet is deployed into the cluster of Hortus itself, and "
-                f"Hortus' account must not: {error}; give spec.kubeconfigSecretRef, or grant the account the objects "
-                "of the chart",
+                f"the account of {account} must not: {error}; give spec.kubeconfigSecretRef, or grant the account the "
+                "objects of the chart",
                 reason=OWN_CLUSTER,
                 actor=Actor.OPERATOR,
                 after=WAIT,

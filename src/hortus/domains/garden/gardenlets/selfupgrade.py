@@ -17,11 +17,13 @@ from hortus.domains.garden.gardenlets.checks import SeedChecks
 from hortus.domains.garden.gardenlets.context import FALSE, PROGRESSING, TRUE, GardenletContext
 from hortus.domains.garden.gardenlets.deploying import FIELD_MANAGER, GardenletDeployer
 from hortus.domains.garden.gardenlets.operator import ERROR, INVALID, RECONCILED
+from hortus.domains.garden.gardenlets.permits import needs_of_deployment
 from hortus.domains.garden.gardenlets.reading import OpenSeed
 from hortus.domains.garden.gardenlets.settings import GardenletSettings
 from hortus.domains.garden.kinds.gardenlet import OPERATION, Gardenlet, GardenletCondition, GardenletOperation
 from hortus.domains.garden.kinds.seed import RegisteredSeed
 from hortus.engine import Actor, KindController, Result, StepError, Steps, TypedCache, Wiring
+from hortus.engine.deputies import Deputies
 from hortus.engine.events import NORMAL
 from hortus.kube.errors import Conflict, KubeError
 from hortus.kube.objects import Object, ObjectKey
@@ -47,12 +49,14 @@ class GardenletSelfUpgrade(KindController[GardenletContext]):
         deployer: GardenletDeployer,
         settings: GardenletSettings,
         open_seed: OpenSeed,
+        deputies: Deputies,
     ) -> None:
         super().__init__(wiring)
         self._seeds = seeds
         self._deployer = deployer
         self._settings = settings
         self._open_seed = open_seed
+        self._deputies = deputies
         self._applied: dict[ObjectKey, tuple[int, float]] = {}
         """Generation, and monotonic time of the next comparison."""
 
@@ -84,6 +88,8 @@ class GardenletSelfUpgrade(KindController[GardenletContext]):
                 return Result(requeue_after=_RETRY)
             if found := list(problems(gardenlet)):
                 raise StepError("; ".join(found), reason=INVALID, actor=Actor.USER)
+            for action in needs_of_deployment(gardenlet):
+                await self._deputies.require(context.key.namespace, action)
             plan = await self._deployer.deploy(gardenlet, target, self._seed(context), own=True)
         context.set_status("observedGeneration", gardenlet.metadata.generation)
         message = f"Chart {plan.digest} is applied."
