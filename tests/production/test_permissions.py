@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
+from tests.domains.granting import grant
 from tests.production.rendering import objects
 from tests.simulation.garden import NAMESPACE, simulated, started_garden
 from tests.simulation.shoots import small_shoot
@@ -43,6 +44,7 @@ from hortus.testing.apiserver import TestServer
 
 ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 SECRETS = Resource("", "v1", "secrets", "Secret")
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 EVENTS = Resource("", "v1", "events", "Event")
 POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"
 SETTINGS = GardenSettings(
@@ -497,3 +499,40 @@ async def test_replicas_that_share_the_objects_need_more_of_leases_and_no_more_t
     # A lease is read by itself only when one whose time is over turns out to have been renewed.
     unused = {Used("coordination.k8s.io", "leases", "get")}
     assert {used for used in done if used.resource == "leases"} == granted(contents.SHARDING) - unused
+
+
+async def test_with_all_namespaces_watched_objects_act_as_the_deputy_of_their_namespace(
+    server: TestServer, management: Client, record: Record, tmp_path: Path
+) -> None:
+    values = {"watchNamespace": "", "garden": {"projectName": "demo"}}
+    await Installation(management, objects("hortus-system", values), str, namespace="hortus-system").apply()
+    for name in ("team", "vault"):
+        await management.create(NAMESPACES, {"metadata": {"name": name}})
+    async with Client.from_kubeconfig(server.kubeconfig_for("garden")) as garden:
+        await garden.create(SHOOTS, {**small_shoot("demo", 2), "metadata": {"name": "one", "namespace": NAMESPACE}})
+    await grant(management, "team", "core.gardener.cloud", "shoots/adminkubeconfig", "create", names=["one"])
+    await grant(management, "team", "", "secrets", "create", "delete", where="vault")
+    ours = await kubeconfig_of(management, "hortus-system", "hortus", tmp_path / "management")
+    flags = [
+        f"--kubeconfig={ours}",
+        f"--gardener-kubeconfig-path={server.kubeconfig_for('garden')}",
+        "--gardener-project-name=demo",
+        "--watch-namespace=",
+        "--allow-local-clusters",
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address=0",
+    ]
+    made = gardener_cluster("one")
+    made["metadata"]["namespace"], made["spec"]["kubeconfig"]["secret"]["namespace"] = "team", "vault"
+    await management.create(GARDENER_CLUSTERS, made)
+    async with program(FlagSet(FLAGS).parse(flags)) as manager, manager.running():
+        await seen(
+            management, GARDENER_CLUSTERS, "one", lambda obj: reason(obj) == "KubeconfigSecretCreated", namespace="team"
+        )
+        await management.delete(GARDENER_CLUSTERS, "one", "team")
+        await gone(management, SECRETS, "kubeconfig-one", namespace="vault")
+    done = record.of("system:serviceaccount:hortus-system:hortus", server)
+    assert sorted(used for used, codes in done.items() if 403 in codes) == []
+    assert granted(contents.EVERYWHERE) <= set(done)
+    acted = record.of(deputy_of("team"), server)
+    assert {used.verb for used in acted if used.resource == "secrets"} == {"create", "delete"}
