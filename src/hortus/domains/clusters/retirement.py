@@ -68,14 +68,19 @@ class Retirement:
         return None
 
     async def _forget(self, runtime: Runtime, name: str) -> None:
-        """Delete the ConfigMap that a Shoot left, if the Runtime could have made it. Raises KubeError."""
-        if not await self._permits.may_delete_config_map(runtime, name):
-            return
+        """Delete the ConfigMap that a Shoot left. Raises KubeError."""
         try:
-            await self._garden.delete_config_map(name)
+            await self._delete_config_map(runtime, name)
         except Forbidden:
             # Without permission to delete one there was none to make it: all clusters have their OIDC in the Shoot.
             _log.info("config maps may not be deleted in the garden, so none was made", name=name)
+
+    async def _delete_config_map(self, runtime: Runtime, name: str) -> None:
+        """Delete it, unless the Runtime may not: then another one than its own may have the name. Raises KubeError."""
+        if await self._permits.may_delete_config_map(runtime, name):
+            await self._garden.delete_config_map(name)
+        else:
+            _log.warning("a config map stays in the garden: the deputy may not delete it", name=name)
 
     async def disconnect(self, context: RuntimeContext) -> Result | None:
         """Delete the GardenerCluster of this Runtime; ends the reconcile while there is one."""
@@ -121,8 +126,8 @@ class Retirement:
         if not shoot.confirmed:
             await self._confirm(shoot)
         try:
-            if shoot.authentication and await self._permits.may_delete_config_map(context.object, shoot.authentication):
-                await self._garden.delete_config_map(shoot.authentication)
+            if shoot.authentication:
+                await self._delete_config_map(context.object, shoot.authentication)
         except KubeError as error:
             text = f"Failed to delete structured authentication config map: {error}"
             context.failed(_KIND, Reason.STRUCTURED_CONFIG_DELETED, text)
