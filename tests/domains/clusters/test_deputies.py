@@ -211,3 +211,17 @@ async def test_a_deletion_records_no_shoot_of_somebody_else(here: World) -> None
                 await here.advance(61)
     assert (await here.client.list(LEFTOVERS, here.namespace)).items == []
     assert "deletionTimestamp" not in (await here.shoot())["metadata"]
+
+
+async def test_a_deletion_is_not_held_by_a_shoot_that_the_deputy_may_not_delete(here: World) -> None:
+    """Otherwise the condition names the shoot to whoever writes a runtime-id."""
+    here.trusted = ""
+    made = await here.garden.create(SHOOTS, foreign(here, "rt-1"))
+    runtime = here.runtime()
+    del runtime["spec"]
+    runtime["metadata"]["finalizers"] = [FINALIZER]
+    await here.create(runtime)
+    await here.delete()
+    async with here.controlled():
+        await here.until_gone()
+    assert await here.shoot() == made

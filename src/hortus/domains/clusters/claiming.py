@@ -123,13 +123,14 @@ class Claiming:
         context.taken, context.shoot = shoot is not None, None
 
     async def _shoots_of(self, runtime: Runtime, named: ShootOutline | None) -> list[ShootOutline]:
-        """All Shoots that might be the Runtime's: by their names, and by their own annotations."""
+        """The Shoots that may be the Runtime's and that it may delete: by their names, and by their own annotations."""
         found = list(self._garden.owned_by(service.runtime_id(runtime)))
         record = service.record_of(runtime)
         recorded = await self._garden.find(record.shoot) if record is not None else None
         if record is not None and recorded is not None and recorded.uid == record.uid:
             found.append(recorded)
-        return found if named is None else [*found, named]
+        found += [] if named is None else [named]
+        return [one for one in found if await self._permits.may_delete(runtime, one)]
 
 
 def _blocked(text: str) -> StepError:
