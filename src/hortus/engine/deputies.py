@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
 ACCOUNT: Final = "hortus-deputy"
 """Name of the ServiceAccount whose permissions the objects of its namespace have."""
-GO_NAMESPACES: Final = "kcp-system,instana-agent,cluster,garden,shoot--*"
+GO_NAMESPACES: Final = "kcp-system,kyma-system,instana-agent,cluster,garden,shoot--*"
 """The namespaces in which the charts and samples of the Go systems put their objects: those of infrastructure-manager
-and lifecycle-manager, of the Instana agent operator, of cluster stacks, and of a garden and its seeds."""
+and lifecycle-manager, and of the latter's in-cluster form, of the Instana agent operator, of cluster stacks, and of a
+garden and its seeds."""
 
 IMPERSONATES: Final = Permission(
     "", ("serviceaccounts",), ("impersonate",), "acts for objects of namespaces that are not trusted", names=(ACCOUNT,)
