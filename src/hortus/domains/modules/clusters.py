@@ -9,7 +9,8 @@ from typing import Final, Protocol
 from hortus.domains.modules.names import ACCESS_KEY, Label
 from hortus.engine import Actor, Cache, Change, StepError, by_label, read
 from hortus.engine.applysets import DiscoveredKinds
-from hortus.engine.kubeconfigs import KubeconfigSecret
+from hortus.engine.deputies import Action, Deputies
+from hortus.engine.kubeconfigs import SECRETS, KubeconfigSecret
 from hortus.engine.remote import KubeconfigRef, MemberIdentity, RemotePool, RemoteState, RemoteUnavailable
 from hortus.kube import Client
 from hortus.kube.errors import Unauthorized
@@ -39,6 +40,9 @@ class ModuleClusters(Protocol):
     def place(self, kyma: str, namespace: str) -> KubeconfigRef:
         """The place of the way into the cluster of a Kyma. Raises StepError."""
 
+    async def permit(self, place: KubeconfigRef) -> None:
+        """Raises StepError where the objects of a namespace may not act in the cluster there."""
+
     def client(self, place: KubeconfigRef) -> Client:
         """A client of the cluster there."""
 
@@ -55,9 +59,10 @@ class ModuleClusters(Protocol):
 class KymaClusters:
     """Clients of the clusters of Kymas. `secrets` holds the Secrets of `SECRET_SELECTOR`, without their values."""
 
-    def __init__(self, pool: RemotePool, secrets: Cache) -> None:
+    def __init__(self, pool: RemotePool, secrets: Cache, deputies: Deputies) -> None:
         self.pool = pool
         self.secrets = secrets
+        self._deputies = deputies
         self._kinds: OrderedDict[KubeconfigRef, DiscoveredKinds] = OrderedDict()
         secrets.add_index(_INDEX, by_label(Label.KYMA_NAME))
         secrets.subscribe(self._secret_changed)
@@ -82,6 +87,11 @@ class KymaClusters:
                 actor=Actor.OPERATOR,
             )
         return KubeconfigRef(namespace, found[0].name, ACCESS_KEY)
+
+    async def permit(self, place: KubeconfigRef) -> None:
+        """Raises StepError unless the namespace may read the kubeconfig, which is worth all of the cluster."""
+        action = Action("get", SECRETS.group, SECRETS.plural, place.namespace, place.name)
+        await self._deputies.require(place.namespace, action)
 
     def client(self, place: KubeconfigRef) -> Client:
         """A client of the cluster whose kubeconfig lies there; nothing is connected yet."""

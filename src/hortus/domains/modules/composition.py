@@ -67,8 +67,9 @@ def _add_own(process: ProcessContext) -> None:
         manager,
         client=client,
         namespace=namespace,
-        clusters=own.OwnCluster(client),
+        clusters=own.OwnCluster(process.deputies.client(namespace)),
         layers=registry,
+        deputies=process.deputies,
         leftovers=process.leftovers,
         requeues=requeues,
         settings=settings,
@@ -79,14 +80,14 @@ def _add_many(process: ProcessContext) -> None:
     settings, watcher = chosen.from_flags(process.values), watching.from_flags(process.values)
     manager, client = process.manager, process.client
     namespace = process.namespace or CONTROL_NAMESPACE
-    clusters = clusters_of(manager, process.pool, namespace)
+    clusters = clusters_of(manager, process.pool, namespace, process.deputies)
     registry = _sources(process, settings, namespace)
     requeues = RequeueMetrics(manager.registry)
     agents: Agents = AbsentAgents(settings.sync_namespace)
     sources: list[Source] = []
     if watcher.enabled:
         kymas = caches_of(manager, namespace).kymas
-        parts = add_watcher(manager, client=client, kymas=kymas, settings=watcher)
+        parts = add_watcher(manager, client=client, kymas=kymas, deputies=process.deputies, settings=watcher)
         agents, sources = parts.installer, [*parts.sources]
     add_controllers(
         manager,
@@ -107,6 +108,7 @@ def _add_many(process: ProcessContext) -> None:
         namespace=namespace,
         clusters=clusters,
         layers=registry,
+        deputies=process.deputies,
         leftovers=process.leftovers,
         requeues=requeues,
         settings=settings,

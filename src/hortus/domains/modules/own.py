@@ -22,11 +22,15 @@ class OwnCluster:
     """The cluster of the process, in the place of those of Kymas."""
 
     def __init__(self, client: Client) -> None:
+        """`client` has the permissions of the namespace of modules."""
         self._client = client
         self._kinds = DiscoveredKinds(client)
 
     def place(self, kyma: str, namespace: str) -> KubeconfigRef:
         return KubeconfigRef(namespace, "", "")
+
+    async def permit(self, place: KubeconfigRef) -> None:
+        """Everything is permitted that the client may do."""
 
     def client(self, place: KubeconfigRef) -> Client:
         return self._client

@@ -10,6 +10,7 @@ from hortus.domains.modules.kyma.documents import CRDS
 from hortus.domains.modules.types import KYMAS, MANIFESTS, MODULE_CONFIGURATIONS, MODULE_RELEASE_METAS, MODULE_TEMPLATES
 from hortus.domains.modules.watching.rbac import CONTROL as WATCHING
 from hortus.domains.modules.watching.rbac import ISTIO
+from hortus.engine.deputies import IMPERSONATES, REVIEWS
 from hortus.engine.rbac import Permission
 
 _GROUP = KYMAS.group
@@ -40,6 +41,8 @@ CONTROL: tuple[Permission, ...] = (
 WIDE: tuple[Permission, ...] = (
     Permission(CRDS.group, (CRDS.plural,), ("list", "watch"), "copies three CRDs to each cluster"),
     Permission(CRDS.group, (f"{CRDS.plural}/status",), ("patch",), "drops versions that no object is stored in"),
+    IMPERSONATES,
+    REVIEWS,
 )
 ELSEWHERE: tuple[NamespaceRules, ...] = (
     NamespaceRules(ISTIO, namespace_flag="istio-namespace", flag="skr-watcher-image-tag"),

@@ -32,6 +32,7 @@ from hortus.domains.modules.types import (
     ModuleTemplate,
 )
 from hortus.engine import Manager, StepError, has_condition
+from hortus.engine.deputies import Deputies
 from hortus.engine.flags import FlagSet
 from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.leftovers import LeftoverRecorder
@@ -82,9 +83,9 @@ class FakeAgents:
         self.certificates.add(kyma.metadata.name)
         return self.State(ready=self.ready)
 
-    async def delete_certificate(self, kyma: str) -> bool:
-        found = kyma in self.certificates
-        self.certificates.discard(kyma)
+    async def delete_certificate(self, kyma: ObjectKey) -> bool:
+        found = kyma.name in self.certificates
+        self.certificates.discard(kyma.name)
         return found
 
     async def remove(self, remote: Client) -> bool:
@@ -152,6 +153,8 @@ class KymaWorld:
         self.agents = FakeAgents()
         self.clock: Clock = SystemClock()
         self.flags: list[str] = []
+        self.trusted = "*"
+        """The namespaces that controllers trust."""
         self.leftovers: LeftoverRecorder | None = None
         self.timeout = 20.0
         self.gate: Callable[[Manager], RolloutGate] | None = None
@@ -177,7 +180,7 @@ class KymaWorld:
                 manager,
                 client=client,
                 namespace=HOME,
-                clusters=clusters_of(manager, pool, HOME),
+                clusters=clusters_of(manager, pool, HOME, Deputies(client, self.trusted, clock=self.clock)),
                 components=self.registry,
                 agents=self.agents,
                 leftovers=self.leftovers or LeftoverRecorder(None, ""),

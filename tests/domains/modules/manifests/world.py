@@ -24,6 +24,7 @@ from hortus.domains.modules.names import MANAGED_BY_KYMA, Label
 from hortus.domains.modules.types import KYMAS, MANIFESTS, InstallSource, Kyma, Manifest
 from hortus.engine import Actor, Manager, StepError, find_condition
 from hortus.engine.applysets import ClusterClient, readiness
+from hortus.engine.deputies import Deputies
 from hortus.engine.flags import FlagSet
 from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.leftovers import LeftoverRecorder
@@ -138,6 +139,8 @@ class ModuleWorld:
         self.requests = Requests()
         self.clock: Clock = SystemClock()
         self.flags: list[str] = []
+        self.trusted = "*"
+        """The namespaces that controllers trust."""
         self.pool: BreakableWatches | None = None
         self.reconciler: ManifestController | None = None
 
@@ -156,12 +159,14 @@ class ModuleWorld:
                 observer=self.requests,
             )
             manager.on_stop(pool.close)
+            deputies = Deputies(client, self.trusted, clock=self.clock)
             self.reconciler = add_controller(
                 manager,
                 client=client,
                 namespace=HOME,
-                clusters=KymaClusters(pool, secrets),
+                clusters=KymaClusters(pool, secrets, deputies),
                 layers=self.layers,
+                deputies=deputies,
                 leftovers=LeftoverRecorder(client, HOME),
                 requeues=RequeueMetrics(manager.registry),
                 settings=settings.from_flags(values),

@@ -171,7 +171,7 @@ async def test_the_watcher_is_removed_and_the_certificate_with_it(world: World) 
         await world.installed()
         installer = world.parts.installer
         assert await installer.is_installed(world.remote)
-        assert [await installer.delete_certificate("kyma-1"), await installer.delete_certificate("kyma-1")] == [
+        assert [await installer.delete_certificate(KEY), await installer.delete_certificate(KEY)] == [
             True,
             False,
         ]

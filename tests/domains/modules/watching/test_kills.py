@@ -138,7 +138,7 @@ async def test_an_installation_that_is_killed_at_any_request_ends_the_same(
     kills = 0
     for requests in range(AT_MOST):
         await world.parts.installer.remove(world.remote)
-        await world.parts.installer.delete_certificate(KEY.name)
+        await world.parts.installer.delete_certificate(KEY)
         killable.restart()
         await killable.until_certificate_gone()
         kills += await killable.killed(world.install, requests, after=after)
@@ -156,7 +156,7 @@ async def test_a_removal_that_is_killed_at_any_request_ends_the_same(killable: K
     world = killable.world
 
     async def remove() -> None:
-        await world.parts.installer.delete_certificate(KEY.name)
+        await world.parts.installer.delete_certificate(KEY)
         await world.parts.installer.remove(world.remote)
 
     kills = 0

@@ -31,6 +31,7 @@ from hortus.domains.modules.watching.routing import SPACING
 from hortus.domains.modules.watching.secrets import TlsSecret, read_tls
 from hortus.domains.modules.watching.webhook import DEPLOYMENTS
 from hortus.engine import Manager, Result, read
+from hortus.engine.deputies import Deputies
 from hortus.engine.flags import FlagSet
 from hortus.engine.rbac import EVENTS as EVENTS_OF_OURS
 from hortus.engine.rbac import policy_rules
@@ -90,6 +91,8 @@ class World:
         self.recorder = Recorder()
         self.parts: WatcherParts
         self.agent_port = 0
+        self.trusted = "*"
+        """The namespaces that controllers trust."""
 
     async def prepare(self) -> None:
         """Namespaces, kinds, a Kyma on either side, and the Watcher of Kymas."""
@@ -116,7 +119,13 @@ class World:
         account = await self._account()
         manager = Manager(account, clock=self.clock, registry=self.registry, grace=0.0)
         kymas = manager.cache(KYMAS, namespace="kcp-system")
-        self.parts = add_watcher(manager, client=account, kymas=kymas, settings=watcher_settings.from_flags(values, {}))
+        self.parts = add_watcher(
+            manager,
+            client=account,
+            kymas=kymas,
+            deputies=Deputies(self.control, self.trusted, clock=self.clock),
+            settings=watcher_settings.from_flags(values, {}),
+        )
         manager.controller("kymas", self.recorder, sources=[*self.parts.sources])
         async with account, manager.running():
             yield self.parts

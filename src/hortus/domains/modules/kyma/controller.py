@@ -5,7 +5,8 @@ Objects it owns: the Manifests of the Kyma's modules. In the cluster: the namesp
 Secret, the Kyma (created once; then its metadata and status), the catalog.
 It watches: Kymas, Manifests, ModuleTemplates, ModuleReleaseMetas, Secrets with kubeconfigs, CRDs; in the clusters the
 Kyma.
-It never: writes the spec of a Kyma that exists, installs anything of a module itself, or sends what has not changed.
+It never: enters a cluster for a namespace that may not read its kubeconfig, writes the spec of a Kyma that exists,
+installs anything of a module itself, or sends what has not changed.
 
 Behaviour: kyma-project/lifecycle-manager, `internal/controller/kyma`.
 """
@@ -107,7 +108,7 @@ class KymaController(KymaReconciler):
         self._metrics.clear(key)
         self._agents.forget(key)
         if self._agents.enabled:
-            await self._agents.delete_certificate(key.name)
+            await self._agents.delete_certificate(key)
         return None
 
     # The steps.
@@ -115,6 +116,11 @@ class KymaController(KymaReconciler):
     async def _connect(self, context: KymaContext) -> None:
         context.stage = Requeue.CONTEXT
         context.place = self._clusters.place(context.key.name, context.key.namespace)
+        try:
+            await self._clusters.permit(context.place)
+        except StepError:
+            self._remotes.leave(context.key)
+            raise
         self._remotes.enter(context.key, context.place)
         context.client = self._clusters.client(context.place)
 

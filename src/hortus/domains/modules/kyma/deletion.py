@@ -113,7 +113,7 @@ class KymaDeletion:
 
     async def step(self, context: KymaContext) -> Result:
         """Do the first step that applies; the last one removes the finalizer. Raises StepError, KubeError."""
-        obstacle = self._reach(context)
+        obstacle = await self._reach(context)
         try:
             step = await self._next(context)
         except _SILENT as error:
@@ -152,8 +152,8 @@ class KymaDeletion:
         assert self._way is not None, "steps inside the cluster apply with a way only"
         return self._way.remotes
 
-    def _reach(self, context: KymaContext) -> ClusterObstacle | None:
-        """Set the client; the obstacle where there is none."""
+    async def _reach(self, context: KymaContext) -> ClusterObstacle | None:
+        """Set the client; the obstacle where there is none. Raises KubeError."""
         if self._way is None:
             return None
         try:
@@ -163,6 +163,10 @@ class KymaDeletion:
             return ClusterObstacle(LeftoverReason.CLUSTER_GONE, error.message)
         except StepError as error:
             return self._give_up(context, error)
+        try:
+            await self._way.clusters.permit(context.place)
+        except StepError as error:
+            return ClusterObstacle(LeftoverReason.NOT_PRUNED, error.message)
         context.client = self._way.clusters.client(context.place)
         return None
 
@@ -271,7 +275,7 @@ class KymaDeletion:
         await context.wiring.client.delete_collection(MANIFESTS, context.key.namespace, labels)
 
     async def _delete_certificate(self, context: KymaContext) -> bool:
-        return self._agents.enabled and await self._agents.delete_certificate(context.key.name)
+        return self._agents.enabled and await self._agents.delete_certificate(context.key)
 
     async def _delete_agent(self, context: KymaContext) -> bool:
         assert context.client is not None, "steps inside the cluster apply with a client only"

@@ -24,6 +24,7 @@ from hortus.domains.modules.settings import Settings
 from hortus.domains.modules.types import KYMAS, MANIFESTS, MODULE_RELEASE_METAS, MODULE_TEMPLATES, Kyma
 from hortus.engine import Cache, EventRecorder, Manager, TypedCache, without_managed_fields
 from hortus.engine.context import Wiring
+from hortus.engine.deputies import Deputies
 from hortus.engine.kinds import KindController
 from hortus.engine.kubeconfigs import sealed
 from hortus.engine.leftovers import LeftoverRecorder
@@ -58,9 +59,10 @@ def caches_of(manager: Manager, namespace: str) -> KymaCaches:
     )
 
 
-def clusters_of(manager: Manager, pool: RemotePool, namespace: str) -> KymaClusters:
+def clusters_of(manager: Manager, pool: RemotePool, namespace: str, deputies: Deputies) -> KymaClusters:
     """The clusters of Kymas, by the Secrets of a namespace."""
-    return KymaClusters(pool, manager.cache(SECRETS, namespace=namespace, labels=SECRET_SELECTOR, transform=sealed))
+    secrets = manager.cache(SECRETS, namespace=namespace, labels=SECRET_SELECTOR, transform=sealed)
+    return KymaClusters(pool, secrets, deputies)
 
 
 class KymaParts(NamedTuple):

@@ -43,7 +43,7 @@ class Agents(Protocol):
     async def install(self, kyma: Kyma, remote: Client) -> AgentState:
         """Install the agent in the cluster of a Kyma. Raises StepError, KubeError."""
 
-    async def delete_certificate(self, kyma: str) -> bool:
+    async def delete_certificate(self, kyma: ObjectKey) -> bool:
         """Delete certificate and Secret of a Kyma's agent; returns whether any was there. Raises KubeError."""
 
     async def remove(self, remote: Client) -> bool:
@@ -70,7 +70,7 @@ class AbsentAgents:
     async def install(self, kyma: Kyma, remote: Client) -> AgentState:
         return _Absent()
 
-    async def delete_certificate(self, kyma: str) -> bool:
+    async def delete_certificate(self, kyma: ObjectKey) -> bool:
         return False
 
     async def remove(self, remote: Client) -> bool:

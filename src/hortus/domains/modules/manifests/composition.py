@@ -34,6 +34,7 @@ from hortus.engine import (
     wire,
     without_managed_fields,
 )
+from hortus.engine.deputies import Deputies
 from hortus.engine.indexes import by_annotation, by_label
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.kube import Client
@@ -50,6 +51,7 @@ def add_controller(
     namespace: str,
     clusters: KymaClusters | OwnCluster,
     layers: LayerSource,
+    deputies: Deputies,
     leftovers: LeftoverRecorder,
     requeues: RequeueMetrics,
     settings: Settings,
@@ -64,7 +66,7 @@ def add_controller(
     watches = _watches(manager, clusters, manifests, kymas)
     metrics = ManifestMetrics(manager.registry)
     manager.on_handover(metrics.shed)
-    installing = _installing(manager, client, layers, manifests, settings)
+    installing = _installing(manager, client, layers, deputies, manifests, settings)
     reconciler = ManifestController(
         wiring,
         clusters=clusters,
@@ -93,11 +95,11 @@ def add_controller(
 
 
 def _installing(
-    manager: Manager, client: Client, layers: LayerSource, manifests: Cache, settings: Settings
+    manager: Manager, client: Client, layers: LayerSource, deputies: Deputies, manifests: Cache, settings: Settings
 ) -> Installing:
     return Installing(
         Rendering(layers, clock=manager.clock),
-        InjectedSecrets(client, restricted=settings.kyma.restricted),
+        InjectedSecrets(client, deputies=deputies, restricted=settings.kyma.restricted),
         installs=lambda key, kyma: _installs(manifests, key, kyma),
         settings=settings,
         clock=manager.clock,

@@ -3,8 +3,9 @@
 Conditions it owns: Resources, Installation, ModuleCR, Configuration and Deletion of Manifests, and all of their status.
 Objects it owns: those of the module on the cluster, by status.synced and the annotation owned-by; its default CR.
 It watches: Manifests, Kymas, the Secrets that lead to clusters, the Deployments of modules on all clusters.
-It never: takes an object of another module, deletes what the inventory does not list, updates a module CR but for the
-fields that operators enforce, or removes a module as long as the cluster's users have custom resources of it.
+It never: enters a cluster for a namespace that may not read its kubeconfig, takes an object of another module, deletes
+what the inventory does not list, updates a module CR but for the fields that operators enforce, or removes a module as
+long as the cluster's users have custom resources of it.
 
 Steps and texts: docs/modules/manifests.md.
 """
@@ -40,7 +41,7 @@ from hortus.engine import Actor, KindController, Result, StepError, Steps, Typed
 from hortus.engine.conditions import find_condition
 from hortus.engine.events import WARNING
 from hortus.engine.leftovers.types import LeftoverReason
-from hortus.kube.errors import KubeError
+from hortus.kube.errors import Forbidden, KubeError
 from hortus.kube.objects import Object, ObjectKey, parse_time
 
 ORPHAN_AGE: Final = 300.0
@@ -163,6 +164,10 @@ class ManifestController(KindController[ManifestContext]):
     async def _connect(self, context: ManifestContext) -> None:
         context.phase = "manifest_client_init"
         context.place = self._clusters.place(context.kyma, context.key.namespace)
+        await self._clusters.permit(context.place)
+        self._enter(context)
+
+    def _enter(self, context: ManifestContext) -> None:
         context.client = self._clusters.client(context.place)
         context.kinds = self._clusters.kinds(context.place)
 
@@ -250,9 +255,14 @@ class ManifestController(KindController[ManifestContext]):
         if context.is_unmanaged:
             return await self._removal.release(context)
         try:
-            await self._connect(context)
+            context.place = self._clusters.place(context.kyma, context.key.namespace)
         except AccessSecretMissing as error:
             return await self._removal.detach(context, LeftoverReason.CLUSTER_GONE, error.message)
+        try:
+            await self._clusters.permit(context.place)
+        except StepError as error:
+            return await self._removal.detach(context, LeftoverReason.NOT_PRUNED, error.message)
+        self._enter(context)
         if context.state is State.NONE:
             context.report(State.DELETING, "waiting for module crs deletion")
         return None
@@ -262,6 +272,9 @@ class ManifestController(KindController[ManifestContext]):
     async def on_error(self, context: ManifestContext, error: StepError | KubeError) -> StepError | None:
         silent = isinstance(error, SILENT)
         if context.is_deleting and silent and await self._removal.detach_silent(context, str(error)):
+            return None
+        refused = isinstance(error, Forbidden) or isinstance(error.__cause__, Forbidden)
+        if context.is_deleting and refused and await self._removal.detach_refused(context, str(error)):
             return None
         if isinstance(error, StepError):
             return error

@@ -141,6 +141,13 @@ class ModuleRemoval:
         await self.detach(context, LeftoverReason.CLUSTER_UNREACHABLE, problem, member)
         return True
 
+    async def detach_refused(self, context: ManifestContext, problem: str) -> bool:
+        """The same for a cluster that has refused requests for long enough; returns whether it has."""
+        if context.now - parse_time(context.object.metadata.deletion_timestamp or "") < self._settings.detach_after:
+            return False
+        await self.detach(context, LeftoverReason.NOT_PRUNED, problem)
+        return True
+
     # Handing a module to its user.
 
     async def hand_over(self, context: ManifestContext) -> Result:

@@ -8,6 +8,7 @@ from hortus.domains.modules.manifests.context import ManifestContext
 from hortus.domains.modules.manifests.transforms import INJECTED_MODULE
 from hortus.domains.modules.names import Label
 from hortus.engine import read
+from hortus.engine.deputies import Action, Deputies
 from hortus.engine.kubeconfigs import SECRETS, KubeconfigSecret
 from hortus.kube import Client
 from hortus.kube.objects import Object, key_of
@@ -16,14 +17,21 @@ from hortus.kube.objects import Object, key_of
 class InjectedSecrets:
     """Reads them when they are needed. `client` is the control plane."""
 
-    def __init__(self, client: Client, *, restricted: frozenset[str]) -> None:
+    def __init__(self, client: Client, *, deputies: Deputies, restricted: frozenset[str]) -> None:
         self._client = client
+        self._deputies = deputies
         self._restricted = restricted
 
     async def of(self, context: ManifestContext) -> Mapping[str, Mapping[str, str]] | None:
-        """Data by the name of the Secret; None for a module that gets none. Raises KubeError."""
+        """Data by the name of the Secret; None for a module that gets none.
+
+        Raises KubeError, and StepError where the namespace may not list its Secrets.
+        """
         if INJECTED_MODULE not in self._restricted or context.label(Label.MODULE_NAME) != INJECTED_MODULE:
             return None
+        await self._deputies.require(
+            context.key.namespace, Action("list", SECRETS.group, SECRETS.plural, context.key.namespace)
+        )
         listed = await self._client.list(
             SECRETS, context.key.namespace, labels=f"{Label.MODULE_NAME}={INJECTED_MODULE}"
         )

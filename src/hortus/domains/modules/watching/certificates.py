@@ -18,6 +18,7 @@ from hortus.domains.modules.watching.authorities import IssuedPair, issued_clien
 from hortus.domains.modules.watching.secrets import ISSUED_AT, LABELS, CertificateSecret, read_outline, read_tls
 from hortus.domains.modules.watching.settings import CERT_MANAGER, CertificateSettings
 from hortus.engine import Applier, Cache, metadata_of
+from hortus.engine.deputies import Action
 from hortus.engine.remote import SECRETS
 from hortus.kube import Client, PatchKind, durations
 from hortus.kube.clock import Clock
@@ -48,6 +49,10 @@ class WantedCertificate(msgspec.Struct, frozen=True):
 
 class CertificateIssuer(Protocol):
     """The system that issues agents' certificates."""
+
+    @property
+    def action(self) -> Action:
+        """The request by which a certificate is made."""
 
     async def ensure(self, wanted: WantedCertificate) -> None:
         """Order the certificate, unless it is there. Raises KubeError."""
@@ -127,6 +132,10 @@ class OrderedCertificates:
             cert_manager_certificate if settings.api == CERT_MANAGER else gardener_certificate
         )
 
+    @property
+    def action(self) -> Action:
+        return Action("create", self._resource.group, self._resource.plural, self._settings.namespace)
+
     async def ensure(self, wanted: WantedCertificate) -> None:
         await self._applier.apply(self._resource, self._make(wanted, self._settings), cache=self._cache)
 
@@ -185,6 +194,10 @@ class SelfIssuedCertificates:
         self._secrets = secrets
         self._settings = settings
         self._clock = clock
+
+    @property
+    def action(self) -> Action:
+        return Action("create", SECRETS.group, SECRETS.plural, self._settings.namespace)
 
     async def ensure(self, wanted: WantedCertificate) -> None:
         found = self._secrets.get(ObjectKey(self._settings.namespace, wanted.name))

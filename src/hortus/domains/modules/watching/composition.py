@@ -54,6 +54,7 @@ from hortus.engine import (
     wire,
     without_managed_fields,
 )
+from hortus.engine.deputies import Deputies
 from hortus.engine.health import parse_address
 from hortus.engine.remote import SECRETS
 from hortus.kube import Client
@@ -96,7 +97,9 @@ class CachedSecrets:
         return "" if found is None else found.bundle
 
 
-def add_watcher(manager: Manager, *, client: Client, kymas: Cache, settings: WatcherSettings) -> WatcherParts:
+def add_watcher(
+    manager: Manager, *, client: Client, kymas: Cache, deputies: Deputies, settings: WatcherSettings
+) -> WatcherParts:
     """Add all of it. `client` is the control plane, `kymas` the cache of its Kymas."""
     metrics = WatcherMetrics(manager.registry)
     health = WatcherHealth(every=settings.probe_every, namespace=settings.namespace, clock=manager.clock)
@@ -109,6 +112,7 @@ def add_watcher(manager: Manager, *, client: Client, kymas: Cache, settings: Wat
     secrets = _secrets(manager, settings)
     installer = WebhookInstaller(
         client,
+        deputies=deputies,
         settings=settings,
         watchers=lambda: [read(Watcher, one) for one in watchers.values()],
         issuer=_issuer(manager, client, settings),
@@ -123,7 +127,7 @@ def add_watcher(manager: Manager, *, client: Client, kymas: Cache, settings: Wat
     listener = None
     if settings.enabled:
         _add_rotation(manager, client, settings, metrics)
-        _add_controller(manager, client, settings, gateways, events)
+        _add_controller(manager, client, deputies, settings, gateways, events)
         listener = _add_listener(manager, client, settings, secrets, kymas, health, trigger, metrics)
     return WatcherParts(installer, (trigger,), listener)
 
@@ -186,11 +190,16 @@ def _add_rotation(manager: Manager, client: Client, settings: WatcherSettings, m
 
 
 def _add_controller(
-    manager: Manager, client: Client, settings: WatcherSettings, gateways: Cache | None, events: EventRecorder
+    manager: Manager,
+    client: Client,
+    deputies: Deputies,
+    settings: WatcherSettings,
+    gateways: Cache | None,
+    events: EventRecorder,
 ) -> None:
     kind = WatcherController if gateways is not None else DirectWatcherController
     wiring = wire(manager, kind, client=client, events=events, namespace=settings.control_namespace)
-    controller = kind(wiring, gateways=gateways, settings=settings)
+    controller = kind(wiring, gateways=gateways, deputies=deputies, settings=settings)
     sources: list[Source] = [*sources_of(wiring)]
     if gateways is not None:
         sources.insert(0, Watch(gateways, to=controller.keys))

@@ -28,6 +28,7 @@ from hortus.engine import (
     Steps,
     Wiring,
 )
+from hortus.engine.deputies import Action, Deputies
 from hortus.engine.owners import is_owned_by
 from hortus.engine.typed import metadata_of
 from hortus.kube.errors import KubeError, NotFound
@@ -85,10 +86,13 @@ class WatcherController(KindController[_Context]):
     owns: ClassVar[tuple[Resource, ...]] = (VIRTUAL_SERVICES,)
     field_manager = FieldOwner.LIFECYCLE
 
-    def __init__(self, wiring: Wiring[Watcher], *, gateways: Cache | None, settings: WatcherSettings) -> None:
+    def __init__(
+        self, wiring: Wiring[Watcher], *, gateways: Cache | None, deputies: Deputies, settings: WatcherSettings
+    ) -> None:
         """`gateways` is None where agents report to the listener without Istio."""
         super().__init__(wiring)
         self._gateways = gateways
+        self._deputies = deputies
         self._settings = settings
 
     def keys(self, gateway: Object) -> list[ObjectKey]:
@@ -137,6 +141,10 @@ class WatcherController(KindController[_Context]):
                 actor=Actor.OPERATOR,
                 after=self._settings.requeue,
             )
+        # A Gateway and a Service of other namespaces obey it.
+        namespace = context.key.namespace
+        action = Action("create", VIRTUAL_SERVICES.group, VIRTUAL_SERVICES.plural, namespace)
+        await self._deputies.require(namespace, action)
         await context.apply(VIRTUAL_SERVICES, virtual_service(watcher, found))
 
     async def _finish(self, context: _Context) -> Result:

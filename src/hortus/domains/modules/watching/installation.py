@@ -1,7 +1,7 @@
 """Installation of the watcher in one cluster, and its removal: the part of the work that the Kyma controller calls.
 
     state = await installer.install(kyma, remote)     # each reconcile; SKRWebhook is True where state.ready
-    await installer.delete_certificate(kyma.key.name)  # deletion step 4: True where there was something to delete
+    await installer.delete_certificate(key)  # deletion step 4: True where there was something to delete
     await installer.remove(remote)                     # deletion step 5: the same
     installer.forget(key)                              # the Kyma is gone, or another replica's
 
@@ -38,6 +38,7 @@ from hortus.domains.modules.watching.webhook import (
     resources,
 )
 from hortus.engine import WARNING, Actor, EventRecorder, StepError, metadata_of
+from hortus.engine.deputies import Deputies
 from hortus.engine.remote import SECRETS
 from hortus.kube import Client
 from hortus.kube.clock import Clock
@@ -89,6 +90,7 @@ class WebhookInstaller:
         self,
         client: Client,
         *,
+        deputies: Deputies,
         settings: WatcherSettings,
         watchers: Callable[[], Iterable[Watcher]],
         issuer: CertificateIssuer,
@@ -101,6 +103,7 @@ class WebhookInstaller:
     ) -> None:
         """`client` is that of the control plane."""
         self._client = client
+        self._deputies = deputies
         self._settings = settings
         self._watchers = watchers
         self._issuer = issuer
@@ -123,6 +126,7 @@ class WebhookInstaller:
             return InstallState(ready=True, reason="Off", message="no agents are installed: no image is set")
         key = ObjectKey(kyma.metadata.namespace, kyma.metadata.name)
         wanted = self._wanted(kyma)
+        await self._deputies.require(key.namespace, self._issuer.action)
         await self._issuer.ensure(wanted)
         gateway, agent = self._authority.outline(), self._authority.agent(wanted.name)
         if gateway is None or not gateway.bundle or agent is None:
@@ -145,10 +149,13 @@ class WebhookInstaller:
             )
         return InstallState(ready=True, reason="Installed", message="the agent is ready", hearing=hearing)
 
-    async def delete_certificate(self, kyma: str) -> bool:
+    async def delete_certificate(self, kyma: ObjectKey) -> bool:
         """Delete certificate and Secret of a Kyma's agent; returns whether any was there. Raises KubeError."""
-        self._metrics.forget(kyma)
-        return await self._issuer.delete(certificate_name(kyma))
+        self._metrics.forget(kyma.name)
+        name = certificate_name(kyma.name)
+        if not self._deputies.trusts(kyma.namespace) and self._authority.agent(name) is None:
+            return False  # a Secret of that name is not an agent's
+        return await self._issuer.delete(name)
 
     async def remove(self, remote: Client) -> bool:
         """Delete every object of the watcher; returns whether any was there. Raises KubeError."""
