@@ -6,7 +6,7 @@ import pytest
 from tests.domains.access.world import CONFIGMAPS, NAMESPACES, World, content, name_of
 
 from hortus.domains.access.manifests import ACCOUNTS, CLUSTER_BINDINGS
-from hortus.domains.access.types import CLUSTER_ACCESSES, Annotation
+from hortus.domains.access.types import CLUSTER_ACCESSES
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.engine.remote import SECRETS
 from hortus.kube.errors import Invalid
@@ -18,8 +18,6 @@ async def test_two_requesters_share_nothing(here: World) -> None:
     await here.cluster()
     other = f"{here.namespace}-b"
     await here.client.create(NAMESPACES, {"metadata": {"name": other}})
-    grant = {"metadata": {"annotations": {Annotation.ALLOWED_NAMESPACES: other}}}
-    await here.client.patch(GARDENER_CLUSTERS, "tulip", grant, here.namespace)
     async with here.controlled():
         # The same name, client and Secret name, in two namespaces.
         first = await here.ask()
@@ -40,17 +38,6 @@ async def test_two_requesters_share_nothing(here: World) -> None:
         left = await here.objects_inside()
         assert len(left) == 3
         assert all(name_of(second) in line for line in left)
-        # The grant is withdrawn, and with it what was granted.
-        await here.client.patch(
-            GARDENER_CLUSTERS,
-            "tulip",
-            {"metadata": {"annotations": {Annotation.ALLOWED_NAMESPACES: None}}},
-            here.namespace,
-        )
-        condition = await here.until_reason("NotGranted", namespace=other)
-        assert f"add {other} to its annotation" in condition["message"]
-        await here.until_gone("Secret", "access-reader", namespace=other)
-        assert await here.objects_inside() == []
         await here.client.delete(CLUSTER_ACCESSES, "reader", other)
         await here.until_gone("ClusterAccess", "reader", other)
 

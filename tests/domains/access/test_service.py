@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from hortus.domains.access import service
-from hortus.domains.access.service import LEAST_WAIT, SPREAD, Withdrawal
+from hortus.domains.access.service import LEAST_WAIT, SPREAD
 from hortus.domains.access.types import Annotation, ClusterAccess, Label
 from hortus.domains.credentials.types import GardenerCluster
 from hortus.engine import StepError, read
@@ -112,21 +112,6 @@ def test_the_uid_in_a_status_makes_no_secret_of_others_ours(changes: Any, ours: 
     """A user who may write statuses of ClusterAccesses, and no Secrets, would overwrite or delete any Secret."""
     request = access(status={"secret": {"name": "s", "uid": "s-1"}})
     assert service.is_ours(request, secret(ownerReferences=[], **changes)) is ours
-
-
-@pytest.mark.parametrize("text", [None, "", "other", "team-2,xteam", "*", "TEAM"])
-def test_a_cluster_of_another_namespace_is_out_of_reach(text: str | None) -> None:
-    given_to = {} if text is None else {Annotation.ALLOWED_NAMESPACES: text}
-    with pytest.raises(Withdrawal, match="requests of namespace team may not reach GardenerCluster kcp/tulip"):
-        service.check_grant(access(), cluster(annotations=given_to).metadata)
-
-
-def test_a_cluster_is_reached_from_its_own_namespace_and_where_its_owner_says_so() -> None:
-    service.check_grant(access(namespace="kcp"), cluster().metadata)
-    shared = cluster(annotations={Annotation.ALLOWED_NAMESPACES: "a, team ,b"}).metadata
-    service.check_grant(access(), shared)
-    with pytest.raises(Withdrawal):
-        service.check_grant(access(namespace="c"), shared)
 
 
 def owned(uid: str = "c-1", shoot: str = "tulip") -> KubeconfigSecret:

@@ -26,6 +26,7 @@ from hortus.domains.access.types import CLUSTER_ACCESSES, ClusterAccess
 from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster, Label
 from hortus.engine import Manager, find_condition, read
+from hortus.engine.deputies import Deputies
 from hortus.engine.flags import FlagSet
 from hortus.engine.kubeconfigs import read_secret, sealed
 from hortus.engine.leftovers import LeftoverRecorder
@@ -82,6 +83,8 @@ class World:
         self.allowed = "system-namespaces"
         """Powers: most requests here are the shortest ones, for the whole cluster."""
         self.flags: list[str] = []
+        self.trusted = "*"
+        """The namespaces that the controller trusts."""
         self.leftovers = False
         """True where Leftovers are served, in the same namespace."""
         self.registry = CollectorRegistry()
@@ -293,6 +296,7 @@ class World:
                 client=client,
                 pool=pool,
                 kubeconfigs=kubeconfigs,
+                deputies=Deputies(client, self.trusted, clock=clock),
                 leftovers=LeftoverRecorder(client if self.leftovers else None, self.namespace),
                 settings=settings.from_flags(values),
             )

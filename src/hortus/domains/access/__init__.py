@@ -31,7 +31,7 @@ class _Access(Domain):
     def rules(self) -> RbacRules:
         from hortus.domains.access import rbac
 
-        return RbacRules(management=rbac.MANAGEMENT)
+        return RbacRules(management=rbac.MANAGEMENT, wide=rbac.WIDE)
 
     def check(self, values: Mapping[str, Any]) -> None:
         from hortus.domains.access import settings
@@ -54,6 +54,7 @@ class _Access(Domain):
             client=process.client,
             pool=process.pool,
             kubeconfigs=process.kubeconfigs,
+            deputies=process.deputies,
             leftovers=process.leftovers,
             settings=settings.from_flags(process.values),
         )

@@ -9,7 +9,7 @@ from hortus.domains.access.lookup import ClusterLookup
 from hortus.domains.access.metrics import AccessMetrics
 from hortus.domains.access.proof import LONGEST_ANSWER, PermissionProof
 from hortus.domains.access.settings import Settings
-from hortus.domains.access.types import CLUSTER_ACCESSES, MANAGER, Annotation, ClusterAccess, Label
+from hortus.domains.access.types import CLUSTER_ACCESSES, MANAGER, ClusterAccess, Label
 from hortus.domains.access.vault import Vault
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
 from hortus.engine import (
@@ -20,7 +20,6 @@ from hortus.engine import (
     TypedCache,
     Watch,
     Wiring,
-    annotation_changed,
     by_owner_uid,
     generation_changed,
     spec_or_metadata_changed,
@@ -28,6 +27,7 @@ from hortus.engine import (
     wire,
     without_managed_fields,
 )
+from hortus.engine.deputies import Deputies
 from hortus.engine.kubeconfigs import SECRETS, KubeconfigSecret, KubeconfigStore, TrialClients, sealed
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.remote import RemotePool, RemoteStates
@@ -37,8 +37,6 @@ NAME = "cluster-access-controller"
 """The controller's name in metrics, logs and events."""
 LONGEST_PAUSE = 300.0
 """Seconds between two attempts at most."""
-_MATTERS = generation_changed | annotation_changed(Annotation.ALLOWED_NAMESPACES)
-"""A GardenerCluster that was created or deleted, names another Secret, or allows other namespaces."""
 
 
 def add_controller(
@@ -47,6 +45,7 @@ def add_controller(
     client: Client,
     pool: RemotePool,
     kubeconfigs: Cache,
+    deputies: Deputies,
     leftovers: LeftoverRecorder,
     settings: Settings,
 ) -> ClusterAccessController:
@@ -65,6 +64,7 @@ def add_controller(
         lookup=lookup,
         clusters=inside,
         issuer=_issuer(manager, pool, settings),
+        deputies=deputies,
         leftovers=leftovers,
         settings=settings,
         metrics=metrics,
@@ -76,7 +76,7 @@ def add_controller(
         reconciler,
         sources=[
             # The caches that the requests' initial reconciles read are listed first.
-            Watch(clusters, to=lookup.requests_of_cluster, when=_MATTERS),
+            Watch(clusters, to=lookup.requests_of_cluster, when=generation_changed),
             Watch(kubeconfigs, to=lookup.requests_of_kubeconfig),
             Watch(secrets, to=to_owner(CLUSTER_ACCESSES)),
             Watch(wiring.cache.raw, when=spec_or_metadata_changed),

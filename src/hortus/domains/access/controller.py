@@ -4,9 +4,10 @@ Conditions it owns: Ready, Reconciling and Stalled of ClusterAccesses, and all o
 Objects it owns: in the cluster one ServiceAccount in kube-system, a Role with its RoleBinding in each namespace or a
 ClusterRole with its ClusterRoleBinding; on the management cluster the Secret that the request names, in its namespace.
 It watches: ClusterAccesses, GardenerClusters, their kubeconfig Secrets, its own Secrets, its own objects in clusters.
-It never: touches an object that is not marked as the request's own, gives more than the operator's policy allows, hands
-out a kubeconfig that was not seen to work, replaces one before the next was seen to work, puts a token into a log, an
-event, a condition or a metric, or makes a ServiceAccount token that does not end.
+It never: serves a request whose namespace may not have access to the cluster, touches an object that is not marked as
+the request's own, gives more than the operator's policy allows, hands out a kubeconfig that was not seen to work,
+replaces one before the next was seen to work, puts a token into a log, an event, a condition or a metric, or makes a
+ServiceAccount token that does not end.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ from hortus.domains.access.manifests import ACCOUNT_NAMESPACE, account_of, mark_
 from hortus.domains.access.metrics import AccessMetrics
 from hortus.domains.access.service import STAMPS, Withdrawal
 from hortus.domains.access.settings import Settings
-from hortus.domains.access.types import FINALIZER, MANAGER, ClusterAccess, Reason
+from hortus.domains.access.types import FINALIZER, MANAGER, VERB, ClusterAccess, Reason
 from hortus.domains.access.vault import Vault
 from hortus.domains.access.withdrawing import AccessRemoval
+from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.engine import (
     NORMAL,
     Actor,
@@ -40,6 +42,7 @@ from hortus.engine import (
     has_finalizer,
 )
 from hortus.engine.applysets.inventory import Member
+from hortus.engine.deputies import Action, Deputies
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.remote import RemoteUnavailable
 from hortus.kube.errors import KubeError
@@ -62,6 +65,7 @@ class ClusterAccessController(KindController[AccessContext]):
         lookup: ClusterLookup,
         clusters: Clusters,
         issuer: AccessIssuer,
+        deputies: Deputies,
         leftovers: LeftoverRecorder,
         settings: Settings,
         metrics: AccessMetrics,
@@ -71,6 +75,7 @@ class ClusterAccessController(KindController[AccessContext]):
         self._lookup = lookup
         self._clusters = clusters
         self._issuer = issuer
+        self._deputies = deputies
         self._settings = settings
         self._metrics = metrics
         self._removal = AccessRemoval(
@@ -118,10 +123,20 @@ class ClusterAccessController(KindController[AccessContext]):
         service.check_rules(policy, access, context.rules, "spec.rules")
 
     async def _find_cluster(self, context: AccessContext) -> None:
-        cluster = await self._lookup.cluster_of(context.object)
-        service.check_grant(context.object, cluster.metadata)
+        key = await self._lookup.key_of(context.object)
+        await self._check_permission(context, key)
+        cluster = self._lookup.cluster_at(key)
         context.place = self._lookup.place_of(cluster)
         context.cluster, context.shoot = cluster.key, cluster.shoot
+
+    async def _check_permission(self, context: AccessContext, cluster: ObjectKey) -> None:
+        """Raises Withdrawal where requests of the namespace may not reach the cluster, which need not be there."""
+        namespace = context.key.namespace
+        action = Action(VERB, GARDENER_CLUSTERS.group, GARDENER_CLUSTERS.plural, cluster.namespace, cluster.name)
+        try:
+            await self._deputies.require(namespace, action)
+        except StepError as error:
+            raise Withdrawal(error.message, reason=error.reason, actor=error.actor, after=error.after) from error
 
     async def _find_secret(self, context: AccessContext) -> None:
         context.secret = await self._vault.find(context.object)
@@ -195,7 +210,9 @@ class ClusterAccessController(KindController[AccessContext]):
         name = f"{secret.key.name}, key {access.spec.secret.key}"
         context.ready(Reason.ISSUED, f"The kubeconfig in Secret {name} was seen to do what was asked for.")
         left = service.due_of(access, secret, context.now).after
-        return Result(requeue_after=min(left, ROLE_PAUSE) if access.spec.role_ref is not None else left)
+        # Neither a role in the cluster nor a grant on the management cluster is watched.
+        looks_again = access.spec.role_ref is not None or not self._deputies.trusts(context.key.namespace)
+        return Result(requeue_after=min(left, ROLE_PAUSE) if looks_again else left)
 
     # Failures.
 

@@ -38,16 +38,20 @@ class ClusterLookup:
         accesses.add_index("cluster", _by_cluster)
         kubeconfigs.raw.add_index("owner", by_owner_uid)
 
-    async def cluster_of(self, access: ClusterAccess) -> GardenerCluster:
-        """The GardenerCluster that the request is for. Raises StepError."""
+    async def key_of(self, access: ClusterAccess) -> ObjectKey:
+        """The GardenerCluster that the request is for, which need not be there. Raises StepError."""
         reference = access.spec.cluster_ref
         name, namespace = reference.name, _namespace(access)
         if reference.kind == _RUNTIME:
             name = await self._runtime_id(namespace, name)
-        found = self._clusters.get(ObjectKey(namespace, name))
+        return ObjectKey(namespace, name)
+
+    def cluster_at(self, key: ObjectKey) -> GardenerCluster:
+        """Raises StepError for a GardenerCluster that is not there."""
+        found = self._clusters.get(key)
         if found is None:
             raise StepError(
-                f"spec.clusterRef: there is no GardenerCluster {namespace}/{name} (requester: it is waited for; "
+                f"spec.clusterRef: there is no GardenerCluster {key} (requester: it is waited for; "
                 "clusterRef cannot be changed)",
                 reason=Reason.CLUSTER_MISSING,
                 actor=Actor.USER,

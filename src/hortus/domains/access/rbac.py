@@ -8,6 +8,7 @@ from __future__ import annotations
 from hortus.domains.access.types import CLUSTER_ACCESSES
 from hortus.domains.clusters.types import RUNTIMES
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
+from hortus.engine.deputies import REVIEWS
 from hortus.engine.rbac import Permission
 
 _GROUP, _REQUESTS = CLUSTER_ACCESSES.group, CLUSTER_ACCESSES.plural
@@ -21,3 +22,4 @@ MANAGEMENT: tuple[Permission, ...] = (
     Permission("", ("secrets",), ("get", "list", "watch", "create", "patch", "delete"), "keeps the scoped kubeconfigs"),
 )
 """In the namespaces of the requests and of the GardenerClusters."""
+WIDE: tuple[Permission, ...] = (REVIEWS,)

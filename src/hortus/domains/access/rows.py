@@ -20,7 +20,7 @@ from hortus.engine.fleet import (
 
 _ACCESSES: Final = FleetKind(CLUSTER_ACCESSES, reading(ClusterAccess))
 _WAITING: Final = frozenset({Reason.REMOVING, Reason.NOT_PROVEN})
-_CLUSTER_OWNERS: Final = frozenset({Reason.UNREACHABLE, Reason.REFUSED, Reason.MORE_THAN_ASKED, Reason.NOT_GRANTED})
+_CLUSTER_OWNERS: Final = frozenset({Reason.UNREACHABLE, Reason.REFUSED, Reason.MORE_THAN_ASKED})
 
 
 class AccessSubject(NamedTuple):
@@ -50,13 +50,19 @@ class AccessRows(FleetView[AccessSubject]):
             state="Failed" if failed else "Ready" if well else "Pending",
             reason="" if ready is None else ready.reason,
             message="" if ready is None else ready.message,
-            owner=Actor.USER if failed else Actor.NOBODY,
+            owner=_owner(ready.reason) if failed and ready is not None else Actor.NOBODY,
             step=_step(ready.reason) if failed and ready is not None else "",
             since=changed_at(metadata, ready),
             expires=seconds_of(status.expires_at),
         )
 
 
+def _owner(reason: str) -> Actor:
+    return Actor.OPERATOR if reason == Reason.NOT_PERMITTED else Actor.USER
+
+
 def _step(reason: str) -> str:
+    if reason == Reason.NOT_PERMITTED:
+        return "the operator grants what the message names"
     who = "the owner of the cluster" if reason in _CLUSTER_OWNERS else "who asked for the access"
     return f"{who} sees the message; it is tried again after a change"

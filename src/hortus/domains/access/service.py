@@ -20,7 +20,7 @@ from hortus.engine import NEVER, Actor, StepError
 from hortus.engine.kubeconfigs import Due, KubeconfigSecret, RotationPolicy, SecretPlan, Stamps, fraction_of
 from hortus.engine.remote import KubeconfigRef
 from hortus.kube.objects import ObjectKey
-from hortus.schema import ObjectMeta, OwnerReference
+from hortus.schema import OwnerReference
 
 DUE = "due"
 SPREAD = 0.1
@@ -52,22 +52,6 @@ def rules_of_request(access: ClusterAccess) -> list[RbacRule]:
         RbacRule(one.verbs, one.api_groups, one.resources, one.resource_names, one.non_resource_urls)
         for one in access.spec.rules
     ]
-
-
-def check_grant(access: ClusterAccess, cluster: ObjectMeta) -> None:
-    """Refuse a cluster of another namespace whose owner does not allow this one. Raises Withdrawal."""
-    own = access.metadata.namespace
-    if own == cluster.namespace:
-        return
-    text = cluster.annotations.get(Annotation.ALLOWED_NAMESPACES, "")
-    if own not in {part.strip() for part in text.split(",")}:
-        raise Withdrawal(
-            f"spec.clusterRef: requests of namespace {own} may not reach GardenerCluster {cluster.namespace}/"
-            f"{cluster.name} (cluster owner: add {own} to its annotation {Annotation.ALLOWED_NAMESPACES})",
-            reason=Reason.NOT_GRANTED,
-            actor=Actor.USER,
-            after=NEVER,
-        )
 
 
 _MOST_PERMISSIONS = 100_000

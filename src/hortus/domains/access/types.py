@@ -36,8 +36,7 @@ class ClusterRef(Fields, frozen=True):
     kind: Literal["GardenerCluster", "Runtime"] = "GardenerCluster"
     """GardenerCluster or Runtime."""
     namespace: Annotated[str, Meta(max_length=63)] = ""
-    """Namespace of the cluster; that of the request when empty. A GardenerCluster of another namespace must allow it by
-    its annotation access.hortus.dev/allowed-namespaces."""
+    """Namespace of the cluster; that of the request when empty."""
 
 
 class AccessRule(Fields, frozen=True):
@@ -205,8 +204,8 @@ class Reason:
     """Nobody's: the kubeconfig is there."""
     NOT_ALLOWED: Final = "NotAllowed"
     """The requester's, or the operator's who sets the limits: more is asked for than this installation allows."""
-    NOT_GRANTED: Final = "NotGranted"
-    """The cluster owner's: the cluster is of another namespace and does not allow this one."""
+    NOT_PERMITTED: Final = "NotPermitted"
+    """The operator's: the namespace of the request is not trusted, and may not have access to the cluster."""
     CLUSTER_MISSING: Final = "ClusterMissing"
     """The requester's: no such cluster, or it has no kubeconfig of its own yet."""
     ROLE_MISSING: Final = "RoleMissing"
@@ -231,6 +230,8 @@ class Reason:
     """Event only. The cluster owner's: the cluster could not be reached, the event names what may be left in it."""
 
 
+VERB: Final = "access"
+"""Verb on GardenerClusters: having kubeconfigs made for the cluster, within the operator's policy of powers."""
 FINALIZER: Final = "access.hortus.dev/workload"
 """Holds a request until what it made in the cluster is gone, or the deadline for that is over."""
 
@@ -246,8 +247,6 @@ MANAGER: Final = "hortus-access"
 
 
 class Annotation:
-    ALLOWED_NAMESPACES: Final = "access.hortus.dev/allowed-namespaces"
-    """On a GardenerCluster: namespaces whose requests may reach it besides its own, separated by commas."""
     ISSUED: Final = "access.hortus.dev/issued-at"
     """On the Secret: when the kubeconfig was written, RFC 3339."""
     EXPIRES: Final = "access.hortus.dev/expires-at"
