@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
-from tests.domains.granting import grant
+from tests.domains.granting import grant_verbs
 from tests.production.rendering import objects
 from tests.simulation.garden import NAMESPACE, simulated, started_garden
 from tests.simulation.shoots import small_shoot
@@ -510,8 +510,8 @@ async def test_with_all_namespaces_watched_objects_act_as_the_deputy_of_their_na
         await management.create(NAMESPACES, {"metadata": {"name": name}})
     async with Client.from_kubeconfig(server.kubeconfig_for("garden")) as garden:
         await garden.create(SHOOTS, {**small_shoot("demo", 2), "metadata": {"name": "one", "namespace": NAMESPACE}})
-    await grant(management, "team", "core.gardener.cloud", "shoots/adminkubeconfig", "create", names=["one"])
-    await grant(management, "team", "", "secrets", "create", "delete", where="vault")
+    await grant_verbs(management, "team", "core.gardener.cloud", "shoots/adminkubeconfig", "create", names=["one"])
+    await grant_verbs(management, "team", "", "secrets", "create", "delete", where="vault")
     ours = await kubeconfig_of(management, "hortus-system", "hortus", tmp_path / "management")
     flags = [
         f"--kubeconfig={ours}",

@@ -6,7 +6,7 @@ import pytest
 from tests.domains.clusters.test_claims import foreign
 from tests.domains.clusters.test_inside import keep, look_inside, pooled
 from tests.domains.clusters.world import NAMESPACES, World, condition
-from tests.domains.granting import grant, take_back
+from tests.domains.granting import grant_verbs, take_back
 
 from hortus.domains.clusters.debts import RELEASE_AFTER
 from hortus.domains.clusters.garden import SHOOTS
@@ -28,7 +28,7 @@ REFUSED = "NotPermitted"
 
 async def allow(here: World, *verbs: str, resource: str = "shoots") -> str:
     group = "" if resource in ("configmaps", "secrets") else "core.gardener.cloud"
-    return await grant(here.client, here.namespace, group, resource, *verbs)
+    return await grant_verbs(here.client, here.namespace, group, resource, *verbs)
 
 
 async def allow_growth(here: World) -> None:

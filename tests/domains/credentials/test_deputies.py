@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from tests.domains.credentials.world import CRDS, NAMESPACES, World, condition, content, kubeconfig, world
-from tests.domains.granting import grant, take_back
+from tests.domains.granting import grant_verbs, take_back
 
 from hortus.domains.credentials.debts import RELEASE_AFTER
 from hortus.domains.credentials.types import FINALIZER, GARDENER_CLUSTERS, Annotation, Label, Reason
@@ -49,7 +49,7 @@ async def reported(here: World, reason: str, name: str = "rt-1") -> str:
 
 async def allow_shoots(here: World, *names: str) -> str:
     subresource = "shoots/adminkubeconfig"
-    return await grant(here.client, TEAM, "core.gardener.cloud", subresource, "create", where=GARDEN, names=names)
+    return await grant_verbs(here.client, TEAM, "core.gardener.cloud", subresource, "create", where=GARDEN, names=names)
 
 
 async def secret_of(here: World, namespace: str, name: str = "kubeconfig-rt-1") -> Object:
@@ -102,7 +102,7 @@ async def test_a_secret_elsewhere_is_written_and_deleted_by_the_deputy(fleet: Wo
         made = await here.client.get(GARDENER_CLUSTERS, "rt-1", TEAM)
         assert "finalizers" not in made["metadata"]
         assert here.garden.calls == []
-        await grant(here.client, TEAM, "", "secrets", *MANY, where=VAULT)
+        await grant_verbs(here.client, TEAM, "", "secrets", *MANY, where=VAULT)
         await here.advance(600)
         await reported(here, Reason.CREATED)
         secret = await secret_of(here, VAULT)
@@ -131,7 +131,7 @@ async def test_a_deletion_ends_though_the_deputy_may_not_delete_the_secret_any_m
     here.clock.jump(time.time() - here.clock.now())  # the time of the server, which stamps the deletion
     here.leftovers = True
     await allow_shoots(here, "c-2")
-    binding = await grant(here.client, TEAM, "", "secrets", *MANY, where=VAULT)
+    binding = await grant_verbs(here.client, TEAM, "", "secrets", *MANY, where=VAULT)
     async with here.controlled():
         await here.client.create(GARDENER_CLUSTERS, theirs(here, namespace=VAULT))
         await reported(here, Reason.CREATED)

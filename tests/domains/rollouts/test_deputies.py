@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
+from tests.domains.granting import grant_verbs
 from tests.domains.rollouts.world import APPLIANCE_KIND, APPLIANCES, FLEET, NAMESPACES, RolloutWorld
 
-from hortus.engine.deputies import ACCOUNT, deputy_of
+from hortus.engine.deputies import deputy_of
 from hortus.engine.rollouts.types import CHANGE_KINDS, ChangeKind, RolloutPhase
-from hortus.kube import Client, Resource
+from hortus.kube import Resource
 from hortus.kube.objects import Object
 from hortus.schema import decode
 
-ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False)
-BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
 SECRETS = Resource("", "v1", "secrets", "Secret")
 WORKING = {"state": "Works", "version": "1"}
-
-
-async def grant(client: Client, group: str, resource: str, *verbs: str) -> None:
-    """Gives the deputy of the fleet's namespace these verbs everywhere."""
-    name = f"{resource}-{'-'.join(verbs)}"
-    rule = {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
-    await client.create(ROLES, {"metadata": {"name": name}, "rules": [rule]})
-    subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": FLEET}
-    reference = {"apiGroup": ROLES.group, "kind": ROLES.kind, "name": name}
-    await client.create(BINDINGS, {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]})
 
 
 async def test_objects_are_set_with_the_permissions_of_the_deputy(here: RolloutWorld) -> None:
     await here.client.create(CHANGE_KINDS, APPLIANCE_KIND)
     await here.add_cluster("c0")
-    await grant(here.client, APPLIANCES.group, APPLIANCES.plural, "list", "watch")
+    await grant_verbs(here.client, FLEET, APPLIANCES.group, APPLIANCES.plural, "list", "watch")
     async with here.controllers(trusted="kcp-system"), here.owner(follows=False):
         await here.start("refused-1", execute="Patch")
         refused = await here.until(lambda one: bool(one.status.failures), name="refused-1")
         assert f'User "{deputy_of(FLEET)}" cannot patch resource "appliances"' in refused.status.failures[0].message
         assert await here.versions() == {"c0": "1"}
-        await grant(here.client, APPLIANCES.group, APPLIANCES.plural, "patch")
+        await grant_verbs(here.client, FLEET, APPLIANCES.group, APPLIANCES.plural, "patch")
         await here.start("allowed-2", execute="Patch")
         await here.until(lambda one: one.status.phase == RolloutPhase.SUCCEEDED, name="allowed-2")
     assert await here.versions() == {"c0": "2"}

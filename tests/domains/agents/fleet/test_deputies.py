@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.domains.agents.fleet.world import AGENT, DAEMON_SETS, FLEET, HOME, AgentWorld, message, ready
-from tests.domains.allowing import grant, reads_secret
+from tests.domains.granting import grant, reads_secret
 
 from hortus.engine.deputies import refusal
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.domains.agents.operating.world import HOME, AgentsWorld, condition
-from tests.domains.allowing import grant
+from tests.domains.granting import grant
 
 from hortus.domains.agents.types import INSTANA_AGENTS
 from hortus.engine.deputies import Action, deputy_of

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 from tests.domains.garden.world import CONFIG_MAPS, OPERATION, SeedWorld, shoot_document
-from tests.domains.granting import grant
+from tests.domains.granting import grant_verbs
 from tests.waiting import until
 
 from hortus.domains.garden.extension.composition import SeedView
@@ -406,6 +406,6 @@ async def test_an_extension_of_a_namespace_that_is_not_trusted_needs_its_deputy(
         text = f"may not create managedresources of resources.gardener.cloud in namespace {name}"
         assert text in await until(refused)
         assert await seed.get(MANAGED_RESOURCES, "notes-seed", name) is None
-    await grant(seed.client, name, MANAGED_RESOURCES.group, MANAGED_RESOURCES.plural, "create", where=name)
+    await grant_verbs(seed.client, name, MANAGED_RESOURCES.group, MANAGED_RESOURCES.plural, "create", where=name)
     async with seed.running(Notes, trusted=""):
         await seed.operated(name, "notes", kind="Create")

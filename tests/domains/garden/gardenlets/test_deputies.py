@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.domains.garden.gardenlets.world import GardenWorld, garden_world
-from tests.domains.granting import grant
+from tests.domains.granting import grant_verbs
 from tests.waiting import until
 
 from hortus.domains.garden.gardenlets.bootstrap import SECRETS
@@ -25,7 +25,7 @@ async def world(server: TestServer, tmp_path: Path) -> AsyncIterator[GardenWorld
 
 
 async def allow(world: GardenWorld, group: str, resource: str, *verbs: str) -> None:
-    await grant(world.management, "garden", group, resource, *verbs)
+    await grant_verbs(world.management, "garden", group, resource, *verbs)
 
 
 async def test_no_gardenlet_is_deployed_that_the_deputy_may_not_have(world: GardenWorld) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from tests.domains.allowing import grant, reads_secret
+from tests.domains.granting import grant, reads_secret
 from tests.domains.stacks.addons.releases import config_map
 from tests.domains.stacks.addons.world import (
     CONFIG_MAPS,

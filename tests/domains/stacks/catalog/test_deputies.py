@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.domains.allowing import grant
+from tests.domains.granting import grant
 from tests.domains.stacks.catalog.world import CLASSES, HOME, PROVIDERS, TEAM, CatalogWorld, condition
 from tests.domains.stacks.releasing import CLUSTER_CLASS, CLUSTER_TEMPLATE
 

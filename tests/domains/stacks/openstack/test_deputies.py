@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.domains.allowing import grant, reads_secret
+from tests.domains.granting import grant, reads_secret
 from tests.domains.stacks.openstack.world import IMAGE, World, condition, is_active
 
 from hortus.domains.stacks.openstack.service import IMAGE_ANNOTATION

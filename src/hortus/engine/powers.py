@@ -1,0 +1,43 @@
+"""The power that creating an object gives: what controllers do for its author with permissions of their own.
+
+Each domain declares it for its kinds, next to the kinds. docs/security.md shows the declarations, and a test with
+random authors (`tests/threats`) refuses every request that goes beyond them.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class EffectPlace(StrEnum):
+    """The place of what is done, seen from the object."""
+
+    OWN = "its namespace"
+    FLEET = "the fleet's namespace"
+    CLUSTER = "the management cluster"
+    GARDEN = "the garden"
+    MEMBER = "the member"
+
+
+class Effect(NamedTuple):
+    """Requests that a controller makes for an object with the permissions of Hortus, whoever wrote the object."""
+
+    verbs: tuple[str, ...]
+    group: str
+    resource: str
+    """Plural, with a subresource as `shoots/adminkubeconfig`."""
+    place: EffectPlace
+    why: str
+    """The reason for which this gives its author nothing that is worth having."""
+
+
+class Power(NamedTuple):
+    """The power that an object of one kind gives its author."""
+
+    trusted: str
+    """In a namespace that is trusted."""
+    untrusted: str
+    """In any other namespace."""
+    effects: tuple[Effect, ...] = ()
+    """Besides the object, its status and Events in its namespace."""

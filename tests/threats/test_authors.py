@@ -1,0 +1,109 @@
+"""Nobody gets more through a controller than RBAC gives them: random authors of every kind, on one shared cluster.
+
+An author may write one kind in one namespace that is not trusted. What Hortus then does with permissions of its own
+must be declared in the `powers` of a domain; what it does as somebody else, it must do as the deputy of that namespace.
+The tests below it take a fix out and expect to find the hole again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import pytest
+from tests.threats.world import APPLIANCES, FLEET, TEAM, SharedWorld, shared_world
+
+from hortus.cli.install import contents
+from hortus.domains import all_domains
+from hortus.engine.deputies import deputy_of
+from hortus.engine.powers import EffectPlace, Power
+from hortus.kube.objects import Resource
+from hortus.testing.deeds import Deed
+
+SPECS = 20
+"""Objects that each author tries to create."""
+POWERS: Mapping[Resource, Power] = {
+    resource: power for domain in all_domains() for resource, power in domain.powers().items()
+}
+NO_POWER = Power("", "")
+
+
+class Outcome(NamedTuple):
+    """One author's round."""
+
+    author: str
+    taken: int
+    """Objects that the API server took."""
+    calls: int
+    beyond: tuple[str, ...]
+    """Requests, and changes of others' objects, that nothing permits."""
+
+
+async def attack(world: SharedWorld, resource: Resource, namespace: str, seed: int, *, specs: int = SPECS) -> Outcome:
+    """Lets one author write random objects of a kind, and delete them."""
+    await world.settled()
+    before = await world.victims()
+    async with world.author(resource, namespace) as author:
+        taken = await world.write(author, resource, namespace, Random(seed), specs)
+        deeds = await world.settled()
+        await world.clear(author, resource, namespace)
+        deeds |= await world.settled()
+    after = await world.victims()
+    found = [str(deed) for deed in sorted(deeds - world.before) if not _permitted(deed, resource, namespace)]
+    found += [f"{name} was changed" for name in before if after.get(name) != before[name]]
+    found += [f"{name} holds a value of a Secret of others" for name in await world.leaks()]
+    return Outcome(f"{resource.plural} in {namespace or 'no namespace'}", taken, len(deeds), tuple(found))
+
+
+def _permitted(deed: Deed, resource: Resource, namespace: str) -> bool:
+    if deed.acting_as:
+        return deed.acting_as == deputy_of(namespace or FLEET)
+    if deed.cluster == "root" and deed.namespace == namespace:
+        if (deed.group, deed.resource) == ("", "events") and deed.verb in ("create", "patch"):
+            return True
+        if (deed.group, deed.resource.partition("/")[0]) == (resource.group, resource.plural):
+            return deed.verb != "delete"
+    places = {
+        EffectPlace.OWN: ("root", namespace),
+        EffectPlace.FLEET: ("root", FLEET),
+        EffectPlace.CLUSTER: ("root", ""),
+    }
+    return any(
+        deed.verb in effect.verbs
+        and (deed.group, deed.resource) == (effect.group, effect.resource)
+        and (
+            (deed.cluster, deed.namespace) == places[effect.place]
+            if effect.place in places
+            else deed.cluster == ("garden" if effect.place is EffectPlace.GARDEN else "member")
+        )
+        for effect in POWERS.get(resource, NO_POWER).effects
+    )
+
+
+def authors() -> Iterable[tuple[Resource, str]]:
+    """Each kind with a namespace that is not trusted, and with the fleet's, which is none either."""
+    for resource in (*contents.KINDS, APPLIANCES):
+        for namespace in (TEAM, FLEET) if resource.namespaced else ("",):
+            yield resource, namespace
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[SharedWorld]:
+    async with shared_world(tmp_path) as made:
+        yield made
+
+
+@pytest.mark.timeout(600)
+async def test_no_author_gets_more_than_rbac_gives(world: SharedWorld, record_property: Callable[..., None]) -> None:
+    async with world.hortus():
+        outcomes = [await attack(world, *author, seed) for seed, author in enumerate(authors())]
+    record_property("authors", len(outcomes))
+    print(
+        f"{len(outcomes)} authors, {SPECS * len(outcomes)} specs, {sum(one.taken for one in outcomes)} taken, "
+        f"{sum(one.calls for one in outcomes)} calls"
+    )
+    beyond = [f"{one.author}: {each}" for one in outcomes for each in one.beyond]
+    assert not beyond, "\n".join(beyond)
+    assert all(one.taken for one in outcomes if not one.author.startswith("leftovers")), "an author wrote nothing"
