@@ -68,10 +68,11 @@ def _entry(one: AllowedDestination) -> Iterable[str]:
 def _accepting(cidrs: Iterable[Cidr], protocol: str, ports: Sequence[int]) -> Iterable[str]:
     networks = list(cidrs)  # a set of nftables has no network inside of another
     match = f"{protocol} dport {{ {', '.join(map(str, ports))} }} " if ports else f"meta l4proto {protocol} "
-    for family, kind in (("ip", IPv4Network), ("ip6", IPv6Network)):
-        found = [str(one) for one in collapse_addresses(one for one in networks if isinstance(one, kind))]
+    four = collapse_addresses(one for one in networks if isinstance(one, IPv4Network))
+    six = collapse_addresses(one for one in networks if isinstance(one, IPv6Network))
+    for family, found in (("ip", ", ".join(map(str, four))), ("ip6", ", ".join(map(str, six)))):
         if found:
-            yield f"{family} daddr {{ {', '.join(found)} }} {match if protocol else ''}accept"
+            yield f"{family} daddr {{ {found} }} {match if protocol else ''}accept"
 
 
 def network_policies(gap: AirGap, *, inside: Sequence[Cidr]) -> list[Object]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -23,12 +22,6 @@ _QUOTED: Final = frozenset('"\\')
 """Characters that end a text in TOML, or begin an escape."""
 
 
-@lru_cache(maxsize=128)
-def _names_of(kind: type[Any]) -> frozenset[str]:
-    """The names of a struct's fields, which msgspec works out each time that it is asked."""
-    return frozenset(field.encode_name for field in msgspec.structs.fields(kind))
-
-
 class FieldReader:
     """Reads fields and collects what is wrong with them; a wrong field has a value that can be worked with."""
 
@@ -41,7 +34,7 @@ class FieldReader:
         if not isinstance(value, Mapping):
             self.errors.append(type_invalid(path, value, "must be an object"))
             return kind()
-        known = _names_of(kind)
+        known = kind.__struct_encode_fields__
         for key in value:
             if key not in known:
                 self.errors.append(forbidden(f"{path}.{key}", f"unknown field; there are: {', '.join(sorted(known))}"))

@@ -18,6 +18,7 @@ from hortus.domains.modules.central.overriding import Enforced, Path, merge, own
 from hortus.domains.modules.manifests.context import CONFIGURATION, ManifestContext
 from hortus.domains.modules.manifests.installing import placed, resource_kind
 from hortus.engine import Applier
+from hortus.engine.applysets.resources import gvk_of
 from hortus.engine.remote import KubeconfigRef
 from hortus.kube import Client
 from hortus.kube.errors import BadRequest, Conflict, Forbidden, Invalid, KubeError, NotFound
@@ -106,7 +107,7 @@ class Enforcing:
         if kind is None or live is None:
             if wanted.fields:
                 self._held[context.key] = _Held(context.place, kind, target)
-            _report(context, wanted, f"{resource['kind']} {target} {_ABSENT}", released)
+            _report(context, wanted, f"{gvk_of(resource).kind} {target} {_ABSENT}", released)
             return
         base = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": _identity(target)}
         if not wanted.fields:

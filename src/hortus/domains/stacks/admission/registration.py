@@ -5,7 +5,7 @@ Clusters are named in v1beta2 as well: a server that serves that version alone w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from hortus.domains import ValidatingWebhook
@@ -21,10 +21,10 @@ _REVIEWS: Final = ("v1", "v1alpha1")
 _PLACE: Final = "namespace"
 
 
-def _on(resource: Resource, *operations: str, versions: Sequence[str] = ()) -> tuple[Object, ...]:
+def _on(resource: Resource, *operations: str, versions: Iterable[str] = ()) -> tuple[Object, ...]:
     rule: Object = {
         "apiGroups": [resource.group],
-        "apiVersions": list(versions) or [resource.version],
+        "apiVersions": sorted(versions) or [resource.version],
         "operations": list(operations),
         "resources": [resource.plural],
     }
@@ -35,7 +35,7 @@ WEBHOOKS: Final[Sequence[ValidatingWebhook]] = (
     ValidatingWebhook(
         "validation.cluster.cluster.x-k8s.io",
         CLUSTER_PATH,
-        _on(CLUSTERS["v1beta1"], "CREATE", "UPDATE", versions=sorted(CLUSTERS)),
+        _on(next(iter(CLUSTERS.values())), "CREATE", "UPDATE", versions=CLUSTERS),
         ("v1", "v1beta1"),
         namespace_flag=_PLACE,
     ),
