@@ -2,7 +2,8 @@
 
 A page marks the places: `<!-- generated: keys -->` to `<!-- end -->`. `python tools/reference.py` writes them again,
 `--check` only reports which are out of date. Words after `generated:`: `commands`, `domains`, `flags of DOMAIN`,
-`keys`, `reloadable flags`, `powers`, `rules PLACE`, `rules of DOMAIN`, `rules of DOMAIN PLACE`, `settings NAME`.
+`authors`, `effects`, `keys`, `reloadable flags`, `powers`, `rules PLACE`, `rules of DOMAIN`, `rules of DOMAIN PLACE`,
+`settings NAME`.
 """
 
 from __future__ import annotations
@@ -67,12 +68,29 @@ def _part(words: list[str]) -> str:
             return _table(("Flag", "Kind", "Default", "Meaning"), _flags(_domain(name).flags()))
         case ["powers"]:
             return _table(("Power", "What it opens"), ((f"`{name}`", text) for name, text in POWERS.items()))
+        case ["authors"]:
+            return _table(("Kind", "Where its namespace is trusted", "In any other namespace"), _authors())
+        case ["effects"]:
+            return _table(("Kind", "Request", "Where", "Why it gives its author nothing"), _effects())
         case ["keys"]:
             return _table(("Key", "Kind", "Default", "Meaning"), _keys())
         case ["settings", name]:
             return _table(("Setting", "Default", "Meaning"), _settings(_SETTINGS[name]))
         case _:
             raise KeyError(f"<!-- generated: {' '.join(words)} -->")
+
+
+def _authors() -> Iterator[tuple[str, ...]]:
+    for domain in all_domains():
+        for resource, power in domain.powers().items():
+            yield resource.kind, power.trusted, power.untrusted
+
+
+def _effects() -> Iterator[tuple[str, ...]]:
+    for domain in all_domains():
+        for resource, power in domain.powers().items():
+            for one in power.effects:
+                yield resource.kind, f"{', '.join(one.verbs)} `{one.resource}`", one.place, one.why
 
 
 def _domains() -> Iterator[tuple[str, ...]]:

@@ -22,7 +22,7 @@ from hortus.cli.flags import FLAGS
 from hortus.cli.install import contents
 from hortus.cli.program import program
 from hortus.domains.clusters.local import local_setup
-from hortus.domains.inventory.types import CLUSTER_PROFILES
+from hortus.domains.inventory.types import CLUSTER_PROFILES, PLUGIN_EXTENSION, PROVIDER
 from hortus.domains.rollouts.approval import POLICIES
 from hortus.engine import Manager
 from hortus.engine.deputies import ACCOUNT
@@ -38,6 +38,7 @@ from hortus.testing.deeds import Deed, DeedRecorder
 from hortus.testing.specs import Impossible, SpecGenerator
 
 TEAM, FLEET, HOME, OTHER, MEMBER = "team", "fleet", "kcp-system", "other", "member"
+ETCD = "openshift-etcd"
 MARK = "bm90LWZvci10aGUtYXV0aG9y"
 """A value of the Secrets of others, in Base64, that must not turn up elsewhere."""
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
@@ -57,6 +58,31 @@ APPLIANCE_SPEC: Object = {
 QUIET, LONGEST = 0.6, 8.0
 """Seconds without a new sort of request after which a round is over, and the longest round."""
 
+SAMPLES: Mapping[tuple[str, str], Object] = {
+    ("rollouts", "spec"): {
+        "change": {"kind": "appliance", "subject": "press", "to": "2"},
+        "execute": "Patch",
+        "policy": {"stages": [{"name": "all"}]},
+    },
+    ("agents", "spec"): {
+        "agent": {"endpointHost": "example.org", "endpointPort": "443", "key": "k", "keysSecret": "victim"},
+        "cluster": {"name": "mine"},
+        "zone": {"name": "mine"},
+        "openshift": True,
+    },
+    ("agentconfigurations", "spec"): {
+        "clusterSelector": {},
+        "template": {"agent": {"endpointHost": "example.org", "endpointPort": "443", "keysSecret": "victim"}},
+    },
+    ("changekinds", "spec"): {
+        "resource": {"group": "", "version": "v1", "resource": "resourcequotas"},
+        "cluster": "self.metadata.name",
+        "subject": "'mine'",
+        "version": "''",
+        "succeeded": "false",
+    },
+}
+"""Specs that work, from which authors of these kinds begin."""
 POWERFUL = ("cluster-admin", "view", "edit", "system:node", "hortus", "default", "mine", "instana-agent")
 WORDS: Mapping[str, Sequence[str]] = {
     r"changes?\.kind$": ("appliance",),
@@ -76,6 +102,20 @@ WORDS: Mapping[str, Sequence[str]] = {
     r"cpu|memory|quantity|request|limit|size": ("1", "100Mi"),
     r"cidr": ("0.0.0.0/0", "10.0.0.0/8"),
     r"": (*POWERFUL, "*", "kube-system", "secrets", "system:masters", "50%", "1.0", "openstack", "0"),
+}
+
+
+_PLACE: Object = {"namespace": HOME, "name": f"kubeconfig-{MEMBER}", "key": "config"}
+_WAY_IN: Object = {
+    "accessProviders": [
+        {
+            "name": PROVIDER,
+            "cluster": {
+                "server": "https://example.org",
+                "extensions": [{"name": PLUGIN_EXTENSION, "extension": {"secret": _PLACE}}],
+            },
+        }
+    ]
 }
 
 
@@ -184,7 +224,7 @@ class SharedWorld:
             for part, field in schema.get("properties", {"spec": APPLIANCE_SPEC}).items():
                 if part not in ("apiVersion", "kind", "metadata", "status"):
                     with suppress(Impossible):
-                        obj[part] = generator.make(field, part)
+                        obj[part] = _mixed(SAMPLES.get((resource.plural, part)), generator.make(field, part), random)
             with suppress(ApiError):
                 self._written.add((await author.create(resource, obj))["metadata"]["uid"])
                 taken += 1
@@ -200,13 +240,20 @@ class SharedWorld:
     async def victims(self) -> Mapping[str, object]:
         """The parts of others' objects that no author may have changed, by the names of these objects."""
         found: dict[str, object] = {}
-        for resource, part in ((CLUSTER_ROLES, "rules"), (CLUSTER_BINDINGS, "subjects"), (APPLIANCES, "spec")):
-            for obj in (await self.client.list(resource)).items:
+        wide = ((CLUSTER_ROLES, "rules"), (CLUSTER_BINDINGS, "subjects"))
+        for cluster, resource, part in (
+            *((cluster, *one) for cluster in (self.client, self.member) for one in wide),
+            (self.client, APPLIANCES, "spec"),
+        ):
+            for obj in (await cluster.list(resource)).items:
                 metadata = obj["metadata"]
                 if metadata["name"] != "author" and metadata.get("namespace") not in (TEAM, FLEET):
-                    found[f"{resource.plural} {metadata['name']}"] = obj.get(part)
-        rollout = await self.client.get(ROLLOUTS, "operators-1", FLEET)
-        found["the operator's rollout"] = (rollout.get("status") or {}).get("phase") in ("Paused", "", None)
+                    place = "the member's " if cluster is self.member else ""
+                    found[f"{place}{resource.plural} {metadata['name']}"] = obj.get(part)
+        found["the operator's rollout"] = any(
+            one["metadata"]["name"] == "operators-1" and (one.get("status") or {}).get("phase") in ("Paused", None)
+            for one in (await self.client.list(ROLLOUTS, FLEET)).items
+        )
         return found
 
     async def leaks(self) -> Sequence[str]:
@@ -217,9 +264,18 @@ class SharedWorld:
                 with suppress(NotFound):
                     for obj in (await cluster.list(resource)).items:
                         name = obj["metadata"]["name"]
-                        if MARK in str(obj) and (resource is not SECRETS or name != "victim"):
+                        original = name == "victim" or obj["metadata"].get("namespace") == ETCD
+                        if MARK in str(obj) and (cluster is self.member or resource is not SECRETS or not original):
                             found.append(f"{resource.plural} {name}")
         return found
+
+
+def _mixed(sample: Any, made: Any, random: Random) -> Any:
+    """A sample with some of its fields made up, or left as they are with some more."""
+    if not isinstance(sample, dict) or not isinstance(made, dict) or random.random() < 0.2:
+        return made if sample is None or random.random() < 0.5 else sample
+    more = {name: value for name, value in made.items() if name not in sample and random.random() < 0.2}
+    return {**more, **{name: _mixed(value, made.get(name, value), random) for name, value in sample.items()}}
 
 
 def _metadata(random: Random) -> Object:
@@ -277,8 +333,11 @@ def started(folder: Path) -> Iterator[tuple[TestServer, DeedRecorder]]:
 
 
 @asynccontextmanager
-async def shared_world(folder: Path) -> AsyncIterator[SharedWorld]:
-    """The clusters with everything in them that an author must not get; nothing works there yet."""
+async def shared_world(folder: Path, *, policies: bool = True) -> AsyncIterator[SharedWorld]:
+    """The clusters with everything in them that an author must not get; nothing works there yet.
+
+    Admission policies are installed with `policies`.
+    """
     with started(folder) as (server, recorder):
         await define(server, "root", *contents.KINDS.values(), APPLIANCE_CRD)
         settings = ConnectionSettings(user_agent="test")
@@ -290,6 +349,9 @@ async def shared_world(folder: Path) -> AsyncIterator[SharedWorld]:
             world = SharedWorld(server, client, garden, member, recorder, folder)
             for resource, obj in _victims(server):
                 await client.apply(resource, obj, field_manager="operator", force=True)
+            for obj in POLICIES if policies else ():
+                await client.apply(resource_of_policy(obj), obj, field_manager="operator")
+            await client.patch(CLUSTER_PROFILES, MEMBER, {"status": _WAY_IN}, FLEET, subresource="status")
             yield world
 
 
@@ -301,7 +363,7 @@ def resource_of_policy(obj: Object) -> Resource:
 
 
 def _victims(server: TestServer) -> Iterator[tuple[Resource, Object]]:
-    for name in (TEAM, FLEET, HOME, OTHER, "instana-agent", "kube-system", "garden", "cluster"):
+    for name in (TEAM, FLEET, HOME, OTHER, "instana-agent", "kube-system", "garden", "cluster", ETCD):
         yield NAMESPACES, {"metadata": {"name": name}}
     for namespace in (OTHER, HOME, FLEET, TEAM, "kube-system"):
         yield SECRETS, {"metadata": {"name": "victim", "namespace": namespace}, "data": {"key": MARK}}
@@ -310,6 +372,10 @@ def _victims(server: TestServer) -> Iterator[tuple[Resource, Object]]:
         "operator.kyma-project.io/kyma-name": MEMBER,
         "operator.kyma-project.io/managed-by": "infrastructure-manager",
     }
+    etcd = {"metadata": {"name": "etcd-client", "namespace": ETCD}, "data": {"tls.crt": MARK, "tls.key": MARK}}
+    yield SECRETS, etcd
+    bundle = {"metadata": {"name": "etcd-ca-bundle", "namespace": ETCD}, "data": {"ca-bundle.crt": "public"}}
+    yield CONFIG_MAPS, bundle
     for namespace in (HOME, TEAM):
         metadata = {"name": f"kubeconfig-{MEMBER}", "namespace": namespace, "labels": labels}
         yield SECRETS, {"metadata": metadata, "data": {"config": config}}
@@ -322,17 +388,6 @@ def _victims(server: TestServer) -> Iterator[tuple[Resource, Object]]:
         "spec": {"clusterManager": {"name": "operator"}},
     }
     yield CLUSTER_PROFILES, profile
-    for obj in POLICIES:
-        yield (
-            Resource(
-                "admissionregistration.k8s.io",
-                "v1",
-                f"{obj['kind'].lower()[:-1]}ies" if obj["kind"].endswith("y") else f"{obj['kind'].lower()}s",
-                obj["kind"],
-                namespaced=False,
-            ),
-            obj,
-        )
     yield CHANGE_KINDS, APPLIANCE_KIND
     terms = {"stages": [{"name": "all", "approval": "Before"}]}
     yield (

@@ -16,6 +16,7 @@ import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from hortus.engine.leftovers import LeftoverRecorder
     from hortus.engine.observing import Alert, Board
     from hortus.engine.pages import ClusterPart, FleetPage
+    from hortus.engine.powers import Power
     from hortus.engine.rbac import Permission
     from hortus.engine.remote import RemotePool
     from hortus.engine.rollouts import RolloutGate
@@ -221,6 +223,13 @@ class Domain:
     def kinds(self) -> Mapping[Resource, type[Kind]]:
         """Kinds with a CRD on the management cluster."""
         return {}
+
+    def powers(self) -> Mapping[Resource, Power]:
+        """The power that creating an object of each kind gives: POWERS of the domain's module `authors`."""
+        if find_spec(f"{self._package}.authors") is None:
+            return {}
+        found: Mapping[Resource, Power] = import_module(f"{self._package}.authors").POWERS
+        return found
 
     def change_kinds(self) -> Sequence[ChangeKind]:
         """The changes of many clusters for which the controllers ask the gate; kept by the rollouts domain."""

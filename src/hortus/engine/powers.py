@@ -7,7 +7,7 @@ random authors (`tests/threats`) refuses every request that goes beyond them.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 
 class EffectPlace(StrEnum):
@@ -41,3 +41,22 @@ class Power(NamedTuple):
     """In any other namespace."""
     effects: tuple[Effect, ...] = ()
     """Besides the object, its status and Events in its namespace."""
+
+
+IN_INVENTORY: Final = (
+    Effect(
+        ("patch", "delete"),
+        "multicluster.x-k8s.io",
+        "clusterprofiles",
+        EffectPlace.FLEET,
+        "the inventory has a profile of its own for each cluster, and takes none from another one",
+    ),
+    Effect(
+        ("patch",),
+        "multicluster.x-k8s.io",
+        "clusterprofiles/status",
+        EffectPlace.FLEET,
+        "the profile reports the state of the cluster",
+    ),
+)
+"""Effects of an object that stands for a cluster."""
