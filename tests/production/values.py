@@ -392,6 +392,7 @@ CHANGES: tuple[Change, ...] = (
         ("spec", "ingress"),
         _from_everybody("webhooks"),
         needs=(*_JUDGED, ("webhooks.agents", True)),
+        restarts=True,
         wave="rollouts",
     ),
     Change(
@@ -401,6 +402,7 @@ CHANGES: tuple[Change, ...] = (
         ("spec", "ingress"),
         _from_everybody("hooks"),
         needs=_JUDGED,
+        restarts=True,
         wave="rollouts",
     ),
     Change(
@@ -410,7 +412,8 @@ CHANGES: tuple[Change, ...] = (
         ("spec", "ingress"),
         _from_everybody("events"),
         needs=(("config.modules", True), ("config.skr-watcher-image-tag", "1.0.0")),
-        wave="rollouts",
+        restarts=True,
+        wave="watchers",
     ),
     Change(
         "networkPolicy.dashboardFrom",

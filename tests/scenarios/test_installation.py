@@ -38,7 +38,7 @@ FOREIGN = {
 
 async def prepare(client: Client) -> None:
     """Namespaces of clusters, and the kinds of Prometheus' operator and of cert-manager."""
-    for name in ("kcp-system", "fleet"):
+    for name in ("kcp-system", "fleet", "istio-system"):
         await client.create(NAMESPACES, {"metadata": {"name": name}})
     wanted = {(group, plural) for group, kinds in FOREIGN.items() for plural in kinds}
     for group, plural in sorted(wanted):

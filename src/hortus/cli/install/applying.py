@@ -34,6 +34,7 @@ from hortus.engine.applysets import (
     Policy,
     drift,
 )
+from hortus.engine.applysets.adoption import is_applied_by
 from hortus.engine.serving import WEBHOOK_CONFIGURATIONS, is_trusted
 from hortus.kube import Client, Resource, yaml
 from hortus.kube.discovery import Discovery, UnknownResource
@@ -74,6 +75,14 @@ class PlannedChange(NamedTuple):
     """Fields that differ, for an object that is there."""
     note: str = ""
     """The reason why an object that differs stays as it is."""
+
+
+class KeptAdoption(NoAdoption):
+    """Takes over what this installer has applied before and an uninstallation has kept, such as CRDs."""
+
+    def claim(self, member: Member, live: Object, owner: str, found: FoundObjects) -> AdoptionClaim:
+        kept = not owner and is_applied_by(live, FIELD_MANAGER)
+        return AdoptionClaim.OURS if kept else super().claim(member, live, owner, found)
 
 
 class InstallAdoption:
@@ -216,7 +225,7 @@ class Installation:
 
     def _set(self) -> ApplySet:
         parent = ConfigMapParent(self._client, SET_NAME, self._namespace, field_manager=FIELD_MANAGER)
-        adoption = InstallAdoption() if self._adopt else NoAdoption("delete it, or add --adopt to take it over")
+        adoption = InstallAdoption() if self._adopt else KeptAdoption("delete it, or add --adopt to take it over")
         return ApplySet.of(self._client, parent, field_manager=FIELD_MANAGER, policy=policy(adoption))
 
     async def _tried(self, served: Discovery, obj: Object, problems: list[str]) -> PlannedChange:
