@@ -29,6 +29,7 @@ from hortus.domains.inventory.composition import add_controller
 from hortus.domains.inventory.shoots import outline
 from hortus.domains.inventory.types import CLUSTER_PROFILES, ClusterProfile, SourceLabel
 from hortus.engine import Cache, Manager, find_condition
+from hortus.engine.deputies import Deputies
 from hortus.engine.flags import FlagSet
 from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.remote import RemotePool, RemoteSettings, SecretCredentials
@@ -110,6 +111,7 @@ class _Process:
             shoots=shoots,
             garden_namespace="garden",
             watched="",
+            deputies=Deputies(client, "*", clock=manager.clock),
             settings=settings.from_flags(values),
         )
 

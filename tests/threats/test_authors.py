@@ -20,6 +20,8 @@ from tests.threats.world import APPLIANCES, FLEET, TEAM, SharedWorld, shared_wor
 from hortus.cli.install import contents
 from hortus.domains import all_domains
 from hortus.domains.agents.types import AGENT_CONFIGURATIONS, INSTANA_AGENTS
+from hortus.domains.credentials.types import GARDENER_CLUSTERS
+from hortus.domains.inventory.types import CLUSTER_PROFILES
 from hortus.domains.rollouts.authors import DEMAND
 from hortus.engine.applysets import AdoptionClaim
 from hortus.engine.deputies import deputy_of
@@ -55,12 +57,14 @@ async def attack(world: SharedWorld, resource: Resource, namespace: str, seed: i
     before = await world.victims()
     async with world.author(resource, namespace) as author:
         taken = await world.write(author, resource, namespace, Random(seed), specs)
-        deeds, leaks = await world.settled(), set(await world.leaks())
+        deeds, leaks, during = await world.settled(), set(await world.leaks()), await world.victims()
         await world.clear(author, resource, namespace)
         deeds |= await world.settled()
     after = await world.victims()
     found = [str(deed) for deed in sorted(deeds - world.before) if not _permitted(deed, resource, namespace)]
-    found += [f"{name} was changed" for name in before if after.get(name) != before[name] and resource != ROLLOUTS]
+    for name, was in before.items():
+        if (during.get(name), after.get(name)) != (was, was) and resource not in (ROLLOUTS, CLUSTER_PROFILES):
+            found.append(f"{name} was changed")
     found += [f"{name} holds a value of a Secret of others" for name in sorted(leaks | set(await world.leaks()))]
     return Outcome(f"{resource.plural} in {namespace or 'no namespace'}", taken, len(deeds), tuple(found))
 
@@ -173,6 +177,11 @@ TAKEN_OUT = {
         (INSTANA_AGENTS, TEAM), "secrets ", (*_ALL_TRUSTED, "--agents-etcd-namespaces=team")
     ),
     "terms need the verb approve": TakenOut((ROLLOUTS, FLEET), "create placementdecisions", policies=False),
+    "the inventory keeps sources of others apart": TakenOut(
+        (GARDENER_CLUSTERS, TEAM),
+        "the profile of prod",
+        patches={"hortus.domains.inventory.claims.ClusterClaim.within": lambda claim, realm: claim},
+    ),
     "demand supersedes nothing of a person": TakenOut(
         (APPLIANCES, TEAM),
         "the operator's rollout",

@@ -22,7 +22,7 @@ from hortus.cli.flags import FLAGS
 from hortus.cli.install import contents
 from hortus.cli.program import program
 from hortus.domains.clusters.local import local_setup
-from hortus.domains.inventory.types import CLUSTER_PROFILES, PLUGIN_EXTENSION, PROVIDER
+from hortus.domains.inventory.types import CLUSTER_PROFILES, PLUGIN_EXTENSION, PROVIDER, SourceLabel
 from hortus.domains.rollouts.approval import POLICIES
 from hortus.engine import Manager
 from hortus.engine.deputies import ACCOUNT
@@ -39,6 +39,8 @@ from hortus.testing.specs import Impossible, SpecGenerator
 
 TEAM, FLEET, HOME, OTHER, MEMBER = "team", "fleet", "kcp-system", "other", "member"
 ETCD = "openshift-etcd"
+PROD = "prod"
+"""The operator's cluster in the inventory, by a labelled Secret."""
 MARK = "bm90LWZvci10aGUtYXV0aG9y"
 """A value of the Secrets of others, in Base64, that must not turn up elsewhere."""
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
@@ -74,6 +76,10 @@ SAMPLES: Mapping[tuple[str, str], Object] = {
         "clusterSelector": {},
         "template": {"agent": {"endpointHost": "example.org", "endpointPort": "443", "keysSecret": "victim"}},
     },
+    ("gardenerclusters", "spec"): {
+        "shoot": {"name": "mine"},
+        "kubeconfig": {"secret": {"name": f"kubeconfig-{PROD}", "namespace": HOME, "key": "config"}},
+    },
     ("changekinds", "spec"): {
         "resource": {"group": "", "version": "v1", "resource": "resourcequotas"},
         "cluster": "self.metadata.name",
@@ -89,7 +95,7 @@ WORDS: Mapping[str, Sequence[str]] = {
     r"subject": ("press", "*"),
     r"policyname": ("strict", "lax"),
     r"namespace": (OTHER, HOME, FLEET, "kube-system", TEAM, "instana-agent", "garden-demo"),
-    r"secret|keyssecret": ("victim", "kubeconfig-member", "mine", "etcd-client", "distributed"),
+    r"secret|keyssecret": ("victim", "kubeconfig-member", "kubeconfig-prod", "mine", "etcd-client", "distributed"),
     r"profile|cluster(ref)?\.name|clustername|runtime": (MEMBER, "mine", "*"),
     r"kind$": ("Secret", "ClusterRole", "Cluster", "Shoot", "ConfigMap", "Deployment"),
     r"apiversion$": ("v1", "rbac.authorization.k8s.io/v1", "cluster.x-k8s.io/v1beta1"),
@@ -250,6 +256,12 @@ class SharedWorld:
                 if metadata["name"] != "author" and metadata.get("namespace") not in (TEAM, FLEET):
                     place = "the member's " if cluster is self.member else ""
                     found[f"{place}{resource.plural} {metadata['name']}"] = obj.get(part)
+        for obj in (await self.client.list(CLUSTER_PROFILES, FLEET)).items:
+            metadata = obj["metadata"]
+            if metadata["name"] in (MEMBER, PROD):
+                way = (obj.get("status") or {}).get("accessProviders")
+                kept = [metadata[one] for one in ("uid", "labels", "annotations") if one in metadata]
+                found[f"the profile of {metadata['name']}"] = [*kept, way]
         found["the operator's rollout"] = any(
             one["metadata"]["name"] == "operators-1" and (one.get("status") or {}).get("phase") in ("Paused", None)
             for one in (await self.client.list(ROLLOUTS, FLEET)).items
@@ -376,6 +388,8 @@ def _victims(server: TestServer) -> Iterator[tuple[Resource, Object]]:
     yield SECRETS, etcd
     bundle = {"metadata": {"name": "etcd-ca-bundle", "namespace": ETCD}, "data": {"ca-bundle.crt": "public"}}
     yield CONFIG_MAPS, bundle
+    metadata = {"name": f"kubeconfig-{PROD}", "namespace": HOME, "labels": {SourceLabel.KUBECONFIG: "true"}}
+    yield SECRETS, {"metadata": metadata, "data": {"config": config}}
     for namespace in (HOME, TEAM):
         metadata = {"name": f"kubeconfig-{MEMBER}", "namespace": namespace, "labels": labels}
         yield SECRETS, {"metadata": metadata, "data": {"config": config}}

@@ -49,7 +49,7 @@ IN_INVENTORY: Final = (
         "multicluster.x-k8s.io",
         "clusterprofiles",
         EffectPlace.FLEET,
-        "the inventory has a profile of its own for each cluster, and takes none from another one",
+        "the inventory makes a profile of its own of it, which adds nothing to those of other namespaces",
     ),
     Effect(
         ("patch",),

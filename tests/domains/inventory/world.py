@@ -19,6 +19,7 @@ from hortus.domains.inventory.composition import add_controller
 from hortus.domains.inventory.shoots import outline
 from hortus.domains.inventory.types import CLUSTER_PROFILES, ClusterProfile, ProfileAnnotation, SourceLabel
 from hortus.engine import Manager, find_condition
+from hortus.engine.deputies import Deputies
 from hortus.engine.flags import FlagSet
 from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.remote import RemotePool, RemoteSettings, SecretCredentials
@@ -94,6 +95,7 @@ class InventoryWorld:
         self.requests = Requests()
         self.clock: Clock = SystemClock()
         self.flags: list[str] = []
+        self.trusted = "*"
 
     @asynccontextmanager
     async def controllers(self) -> AsyncIterator[Manager]:
@@ -118,6 +120,7 @@ class InventoryWorld:
                 shoots=manager.cache(SHOOTS, namespace=PROJECT, transform=_kept),
                 garden_namespace=PROJECT,
                 watched="",
+                deputies=Deputies(client, self.trusted, clock=self.clock),
                 settings=settings.from_flags(values),
             )
             async with manager.running():

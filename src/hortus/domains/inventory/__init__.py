@@ -72,6 +72,7 @@ class _Inventory(Domain):
             shoots=process.shoots,
             garden_namespace=process.garden_namespace,
             watched=process.namespace,
+            deputies=process.deputies,
             settings=settings.from_flags(process.values),
         )
 

@@ -67,11 +67,25 @@ class ClusterClaim(NamedTuple):
     """The state of the credential, as its keeper reports it."""
     leaving: bool = False
     """The object is being deleted."""
+    realm: str = ""
+    """Claims of different realms are never about one cluster: empty for those of trusted namespaces, else the
+    namespace, whose authors must not add to what others say."""
 
     @property
-    def order(self) -> tuple[int, str, Origin]:
+    def order(self) -> tuple[bool, int, str, Origin]:
         """The claims of a cluster and the clusters that want one name are compared by it: the first one counts."""
-        return self.rank, self.created, self.origin
+        return bool(self.realm), self.rank, self.created, self.origin
+
+    def within(self, realm: str) -> ClusterClaim:
+        """The claim as one of `realm`, where it leads to no Secret of another namespace."""
+        tokens = frozenset(f"{realm} {token}" for token in self.tokens)
+        if not realm or self.place is None or self.place.namespace == realm:
+            return self._replace(realm=realm, tokens=tokens)
+        problem = (
+            f"{self.place} lies outside of namespace {realm}, which is not one of --trusted-namespaces: keep the "
+            "kubeconfig in that namespace."
+        )
+        return self._replace(realm=realm, tokens=tokens, place=None, problem=problem)
 
 
 def place_token(place: KubeconfigRef) -> str:

@@ -34,6 +34,7 @@ from hortus.engine import (
     without_managed_fields,
 )
 from hortus.engine.context import Wiring
+from hortus.engine.deputies import Deputies
 from hortus.engine.kubeconfigs import SECRETS, KubeconfigSecret, sealed
 from hortus.engine.remote import KubeconfigRef, RemotePool
 from hortus.engine.sources import Source
@@ -55,6 +56,7 @@ def add_controller(
     shoots: Cache,
     garden_namespace: str,
     watched: str,
+    deputies: Deputies,
     settings: Settings,
 ) -> ClusterProfileController:
     """Add the controller to `manager`. `client` is the management cluster, `pool` leads into the others.
@@ -65,7 +67,7 @@ def add_controller(
     wiring = _wiring(manager, client, settings)
     profiles = wiring.cache.raw
     secrets = manager.cache(SECRETS, namespace=watched, labels=SECRET_SELECTOR, transform=sealed)
-    registry = FleetRegistry(_sources(manager, secrets, watched), profiles, settings.namespace)
+    registry = FleetRegistry(_sources(manager, secrets, watched), profiles, settings.namespace, trusts=deputies.trusts)
     members, metrics = RemoteClusters(pool, clock=manager.clock), InventoryMetrics(manager.registry)
     reconciler = ClusterProfileController(
         wiring,

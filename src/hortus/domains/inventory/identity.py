@@ -144,13 +144,16 @@ class Identities:
             is_older = (standing, twin) < order
             if on_record and not is_older:
                 continue  # the other one looks for the proof
+            foreign = registry.realm(twin) != claims[0].realm
+            if foreign and not claims[0].realm:
+                continue  # sources that are not trusted dispute nothing of those that are
             first = ObjectKey(key.namespace, twin)
             profile = self._profiles.get(first)
             if profile is None:
                 continue
             on_its_record = RecordedIdentity.of(profile)
             proof = await self._prove(key, claimed, found, first, on_its_record)
-            if proof is Proof.SAME and is_older:
+            if proof is Proof.SAME and is_older and not foreign:
                 self.forget(key)
                 return found._replace(takes_over=twin)
             if proof is not Proof.SAME and reached is not None and dispute is None:

@@ -1,9 +1,9 @@
 """The registry: which claims are about one cluster, and the name of its profile.
 
-Claims that share a token are about one cluster. Claims that share none may be, which is proven in the cluster itself
-(`hortus.domains.inventory.identity`). Such a finding is recorded in the annotation of the profile that stays, so every
-replica and every restart has the same view without asking a cluster. What is recorded wins over what could be guessed:
-a profile keeps its name as long as one of its sources lives.
+Claims of one realm that share a token are about one cluster. Claims that share none may be, which is proven in the
+cluster itself (`hortus.domains.inventory.identity`). Such a finding is recorded in the annotation of the profile that
+stays, so every replica and every restart has the same view without asking a cluster. What is recorded wins over what
+could be guessed: a profile keeps its name as long as one of its sources lives.
 
 All of it is in memory, follows the caches of the sources and of the profiles, and costs a few look-ups a change.
 """
@@ -24,7 +24,7 @@ from hortus.kube.clock import Clock
 from hortus.kube.objects import ObjectKey
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
-Order = tuple[int, str, Origin]
+Order = tuple[bool, int, str, Origin]
 
 
 class _Record:
@@ -50,7 +50,11 @@ class _Record:
 class FleetRegistry:
     """The clusters by the names of their profiles. A source of a controller: announces names as keys."""
 
-    def __init__(self, sources: Sequence[ClusterSource], profiles: Cache, namespace: str) -> None:
+    def __init__(
+        self, sources: Sequence[ClusterSource], profiles: Cache, namespace: str, *, trusts: Callable[[str], bool]
+    ) -> None:
+        """`trusts` reports whether the authors of a namespace may add to what others say of a cluster."""
+        self._trusts = trusts
         self._sources = sources
         self._profiles = profiles
         self._namespace = namespace
@@ -88,14 +92,21 @@ class FleetRegistry:
             return min(recorded, key=lambda name: (self.standing(name), name))
         leader = min((self._claims[one] for one in together), key=lambda claim: claim.order)
         choice = profile_name(leader)
-        return choice if self._is_free(choice, together, leader) else other_name(leader)
+        # Nobody else than those who are trusted takes a name that one of them may want later.
+        free = not leader.realm and self._is_free(choice, together, leader)
+        return choice if free else other_name(leader)
 
     def standing(self, name: str) -> Order:
         """The order of a profile's first source: of two profiles of one cluster the one with the lower stays."""
         record = self._records.get(name)
         sources: Iterable[Origin] = record.sources if record is not None else ()
         orders = [self._claims[one].order for one in sources if one in self._claims]
-        return min(orders, default=(99, "", Origin("", ObjectKey("", name))))
+        return min(orders, default=(True, 99, "", Origin("", ObjectKey("", name))))
+
+    def realm(self, name: str) -> str:
+        """The realm of the sources of a profile on record."""
+        origin = self.standing(name)[-1]
+        return self._claims[origin].realm if origin in self._claims else ""
 
     def twins(self, name: str, uid: str) -> list[str]:
         """The other profiles of ours that have this uid on record."""
@@ -119,7 +130,8 @@ class FleetRegistry:
 
     def keys_of_place(self, place: KubeconfigRef) -> Iterable[ObjectKey]:
         """The keys of the profiles of the cluster whose kubeconfig lies there."""
-        names = {self.name_of(origin) for origin in self._by_token.get(place_token(place), ())}
+        tokens = (f"{realm} {place_token(place)}" for realm in ("", place.namespace))
+        names = {self.name_of(origin) for token in tokens for origin in self._by_token.get(token, ())}
         return [ObjectKey(self._namespace, name) for name in names]
 
     # As a source.
@@ -147,7 +159,8 @@ class FleetRegistry:
             claim: ClusterClaim | None = None
             if change.new is not None:
                 try:
-                    claim = source.claim(change.new)
+                    realm = "" if self._trusts(change.key.namespace) else change.key.namespace
+                    claim = source.claim(change.new).within(realm)
                 except NotReadable as error:
                     _log.warning("a source of the inventory cannot be read", problem=str(error))
                     return
@@ -250,7 +263,7 @@ class FleetRegistry:
     def _names_recorded(self, origin: Origin) -> Iterator[str]:
         claim = self._claims[origin]
         for name in self._recorded.get(origin, ()):
-            if self._records[name].sources[origin] in ("", claim.fingerprint):
+            if self._records[name].sources[origin] in ("", claim.fingerprint) and self.realm(name) == claim.realm:
                 yield name
 
     def _is_free(self, name: str, together: set[Origin], leader: ClusterClaim) -> bool:
