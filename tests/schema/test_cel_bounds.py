@@ -100,3 +100,10 @@ def test_such_a_rule_of_a_definition_is_refused_in_the_words_of_its_estimate() -
     found = [error for error in validate_crd(crd) if error.path.endswith("x-kubernetes-validations[0].rule")]
     words = "Forbidden: estimated rule cost exceeds budget by factor of more than 100x"
     assert any(words in str(error) for error in found) and "compilation failed" not in str(found), found
+
+
+def test_a_field_that_is_not_there_costs_nothing_of_the_rest() -> None:
+    """A rule over an optional list must not be refused for the size of the other fields."""
+    rule = "!has(self.zones) || self.zones.all(one, self.zones.exists_one(other, other.name == one.name))"
+    program = compile_expression(rule, {"self": "any"}, returns="bool")
+    assert program.run({"self": {"other": [{"name": f"n{number}"} for number in range(2_000)]}}) is True

@@ -40,6 +40,8 @@ Bound = Mapping[int, float]
 """An upper bound that may depend on the sizes of members: a factor for each enclosing loop, by its number, and under
 `_FIXED` what depends on none."""
 _FIXED = 0
+_ESCAPE = "__"
+"""Part of every name of a field that is escaped (Kubernetes docs, "Validation rules": property names)."""
 _UNKNOWN: Any = object()
 
 
@@ -140,8 +142,11 @@ class _Walk:
 
     def _part(self, of: _Value, key: Any) -> _Value:
         """A field or a member; no larger than the whole where it is not known."""
-        if isinstance(of.actual, dict) and isinstance(key, str) and key in of.actual:
-            return _given(of.actual[key])
+        if isinstance(of.actual, dict) and isinstance(key, str):
+            if key in of.actual:
+                return _given(of.actual[key])
+            if _ESCAPE not in key:
+                return _scalar()  # it is not there: an error ends the evaluation, or a test passes it by
         if isinstance(of.actual, list) and type(key) is int and 0 <= key < len(of.actual):
             return _given(of.actual[key])
         if isinstance(of.actual, CelShape):
