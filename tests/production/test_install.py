@@ -272,7 +272,8 @@ def test_a_flag_that_does_not_exist_is_refused_by_name() -> None:
 
 
 def test_the_difference_is_shown_and_is_the_exit_code(server: TestServer) -> None:
-    on(server, "install", "--no-wait", "-n", "diff", "--set", "watchNamespace=default")
+    # Tests before it have installed the same objects without a record of them.
+    on(server, "install", "--no-wait", "--adopt", "-n", "diff", "--set", "watchNamespace=default")
     words = ("install", "-n", "diff", "--diff", "--set", "watchNamespace=default")
     assert on(server, *words) == ["nothing would change"]
     done = typed("--kubeconfig", str(server.kubeconfig), *words, "--set", "replicaCount=1")
