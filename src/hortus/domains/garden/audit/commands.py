@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from hortus.kube.numbers import decimal
 from hortus.terminal import EXIT_ERROR, CommandError, CommandGroup, Connections, print_line, run
 from hortus.terminal.failures import fail
 
@@ -147,6 +146,8 @@ def _verify(spool: Path, key_file: Path | None, expect: tuple[str, ...]) -> None
 
 def _expected(text: str) -> tuple[int, str]:
     sequence, equals, digest = text.partition("=")
+    from hortus.kube.numbers import decimal
+
     number = decimal(sequence)
     if number is None or bool(equals) != bool(digest):
         raise click.UsageError(f"--expect {text!r}: write SEQUENCE, or SEQUENCE=DIGEST")
