@@ -11,6 +11,7 @@ from tests.domains.agents.fleet.world import ready as placed
 from tests.domains.agents.operating.test_certificates import cert_manager
 from tests.domains.agents.operating.test_take_over import left_by_the_operator_of_2_0
 from tests.domains.agents.operating.world import HOME, AgentsWorld, condition, is_reconciled
+from tests.domains.granting import grant, reads_secret
 from tests.production.rendering import objects
 from tests.production.test_permissions import POLICY, Record, Used, gone, granted, kubeconfig_of, seen
 from tests.simulation.garden import started_garden
@@ -139,6 +140,8 @@ def configuration() -> Object:
 async def a_fleets_life(here: AgentsWorld, server: TestServer) -> None:
     """An agent goes to a cluster, fails there, gets another key and is taken away."""
     await connect(here.client, server)
+    # The fleet's namespace is not trusted, and its deputy has nothing by itself.
+    await grant(here.client, FLEET, reads_secret(HOME, CLUSTER), reads_secret(FLEET, "keys"))
     data, labels = {"key": base64.b64encode(b"one").decode()}, {DISTRIBUTABLE: "true"}
     await here.client.create(
         SECRETS, {"metadata": {"name": "keys", "namespace": FLEET, "labels": labels}, "data": data}
