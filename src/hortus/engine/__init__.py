@@ -87,7 +87,6 @@ if TYPE_CHECKING:
     from hortus.engine.outcomes import DONE, NEVER, Actor, Result, StepError
     from hortus.engine.owners import is_owned_by
     from hortus.engine.predicates import (
-        annotation_changed,
         annotations_changed,
         fields_changed,
         generation_changed,
@@ -122,7 +121,7 @@ else:
             "manager": "Manager",
             "outcomes": "DONE NEVER Actor Result StepError",
             "owners": "is_owned_by",
-            "predicates": "annotation_changed annotations_changed fields_changed "
+            "predicates": "annotations_changed fields_changed "
             "generation_changed labels_changed spec_or_metadata_changed",
             "process": "cut_on_resume run run_manager",
             "queue": "Priority",
@@ -173,7 +172,6 @@ __all__ = [
     "Watch",
     "Wiring",
     "add_kind",
-    "annotation_changed",
     "annotations_changed",
     "by_label",
     "by_owner_uid",
