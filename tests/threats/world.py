@@ -230,7 +230,7 @@ class SharedWorld:
             for part, field in schema.get("properties", {"spec": APPLIANCE_SPEC}).items():
                 if part not in ("apiVersion", "kind", "metadata", "status"):
                     with suppress(Impossible):
-                        obj[part] = _mixed(SAMPLES.get((resource.plural, part)), generator.make(field, part), random)
+                        obj[part] = _mixed(_sample(resource, part, random), generator.make(field, part), random)
             with suppress(ApiError):
                 self._written.add((await author.create(resource, obj))["metadata"]["uid"])
                 taken += 1
@@ -280,6 +280,13 @@ class SharedWorld:
                         if MARK in str(obj) and (cluster is self.member or resource is not SECRETS or not original):
                             found.append(f"{resource.plural} {name}")
         return found
+
+
+def _sample(resource: Resource, part: str, random: Random) -> Any:
+    found = SAMPLES.get((resource.plural, part))
+    # Terms need a verb that the author lacks.
+    drop = "policy" if random.random() < 0.5 else ""
+    return None if found is None else {name: value for name, value in found.items() if name != drop}
 
 
 def _mixed(sample: Any, made: Any, random: Random) -> Any:
