@@ -155,7 +155,7 @@ def _agent(place: str) -> Start:
 
 
 def _dashboard() -> Dashboard:
-    return Dashboard(settings_for(Access(server="http://127.0.0.1:1"), origins_of(1, tls=False)))
+    return Dashboard(settings_for(Access(server="http://127.0.0.1:1"), origins_of("http://hortus.localhost:1")))
 
 
 @asynccontextmanager

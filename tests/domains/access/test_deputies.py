@@ -36,7 +36,7 @@ async def test_a_grant_lets_the_requests_of_a_namespace_in_and_takes_with_it_wha
         await here.until_reason("Issued", namespace=other)
         await here.until_secret(namespace=other)
         # The grant is taken back, and with it what was granted.
-        await here.client.delete(BINDINGS, f"{other}-access-gardenerclusters-tulip", here.namespace)
+        await here.client.delete(BINDINGS, f"{other}-gardenerclusters-access-tulip", here.namespace)
         await here.clock.advance(ROLE_PAUSE + 60.0)
         await here.until_reason("NotPermitted", namespace=other)
         await here.until_gone("Secret", "access-reader", namespace=other)
