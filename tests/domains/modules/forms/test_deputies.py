@@ -12,7 +12,7 @@ from hortus.engine.deputies import Action, deputy_of
 from hortus.kube.objects import Object
 from hortus.testing.waiting import wait_for
 
-UNTRUSTED = ("--trusted-namespaces=none", "--module-detach-after=1s")
+UNTRUSTED = ("--watch-namespace=", "--trusted-namespaces=none", "--module-detach-after=1s")
 RULES = (
     *(Action(verb, "", CONFIG_MAPS.plural) for verb in ("get", "create", "patch")),
     Action("get", "", NAMESPACES.plural),
