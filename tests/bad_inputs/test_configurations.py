@@ -149,6 +149,7 @@ def test_every_topic_with_a_configuration_is_here() -> None:
 
 @pytest.mark.parametrize(("type_", "place"), [*cases()])
 def test_any_value_in_any_field_is_judged(type_: str, place: Any) -> None:
+    """Refused or accepted: an exception is the failure."""
     for value in VALUES:
         config = changed(WHOLE[type_], place, value)
         judge(type_, config)
@@ -172,4 +173,5 @@ def render(config: Any) -> None:
 @settings(deadline=None, max_examples=150)
 @given(config=JSON, former=JSON)
 def test_any_document_is_judged(type_: str, config: Any, former: Any) -> None:
+    """Refused or accepted: an exception is the failure."""
     judge(type_, config, former)

@@ -62,7 +62,7 @@ async def test_half_a_handshake_ends(start: Start) -> None:
     async with start(SHORT) as found:
         opened = await found.connect(plain=True)
         opened[1].write(b"\x16\x03\x01")
-        await ended(opened)
+        assert await ended(opened) == b""
 
 
 @ANY

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hortus.engine.outcomes import Actor, StepError
@@ -48,6 +47,7 @@ _DENIED_FOR: Final = 30.0
 (--authorization-webhook-cache-authorized-ttl and -unauthorized-ttl)."""
 _ANSWERS: Final = 10_000
 _RETRY: Final = 60.0
+"""Seconds until what was refused is asked for again: no watch of ours reports RBAC."""
 
 
 class Action(NamedTuple):
@@ -82,13 +82,10 @@ class Deputies:
         """
         self._client = client
         self._clock = clock
-        self._patterns = [one.strip() for one in trusted.split(",") if one.strip()]
+        patterns = (".*".join(map(re.escape, one.strip().split("*"))) for one in trusted.split(",") if one.strip())
+        self._trusted = re.compile("|".join(patterns) or r"(?!)")
         self._clients: dict[str, Client] = {}
         self._answers: OrderedDict[tuple[str, Action], tuple[bool, float]] = OrderedDict()
-
-    @cached_property
-    def _trusted(self) -> re.Pattern[str]:
-        return re.compile("|".join(".*".join(map(re.escape, one.split("*"))) for one in self._patterns) or r"(?!)")
 
     def trusts(self, namespace: str) -> bool:
         """Returns whether objects of this namespace act with the permissions of the process."""

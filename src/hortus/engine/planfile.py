@@ -1,7 +1,7 @@
 """The file of a plan: what was planned, and by which state of the management cluster, so that drift is seen later.
 
 `hortus plan --save` writes it, `hortus rollout approve --plan` reads it. The file carries its own checksum, against
-damage and careless edits: it has no key, so whoever can write the file can write one that fits. Of each object that the
+damage and careless edits: it has no key, so a writer of the file can write one that fits. Of each object that the
 plan changes it holds checksums of the states on the planned way; an object that is in none of them has drifted. Status
 and the server's bookkeeping do not count, and Secrets are left out.
 """

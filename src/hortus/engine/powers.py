@@ -21,7 +21,7 @@ class EffectPlace(StrEnum):
 
 
 class Effect(NamedTuple):
-    """Requests that a controller makes for an object with the permissions of Hortus, whoever wrote the object."""
+    """Requests that a controller makes for an object with the permissions of Hortus, for every author."""
 
     verbs: tuple[str, ...]
     group: str

@@ -58,7 +58,15 @@ async def test_a_deletion_takes_back_without_a_grant(here: World) -> None:
 
 
 async def test_a_namespace_does_not_learn_which_clusters_another_has(here: World) -> None:
+    """One that exists and one that does not get the same answer."""
     here.trusted = "none"
+    await here.cluster()
+    other = f"{here.namespace}-b"
+    await here.client.create(NAMESPACES, {"metadata": {"name": other}})
+    answers = []
     async with here.controlled():
-        await here.ask(clusterRef={"name": "nothing", "namespace": "elsewhere"})
-        await here.until_reason("NotPermitted")
+        for cluster in ("tulip", "nothing"):
+            await here.ask(cluster, namespace=other, clusterRef={"name": cluster, "namespace": here.namespace})
+            condition = await here.until_reason("NotPermitted", cluster, other)
+            answers.append(condition["message"].replace(cluster, "CLUSTER"))
+    assert answers[0] == answers[1]

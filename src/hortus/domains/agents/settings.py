@@ -31,7 +31,7 @@ FLAGS: Final = (
         "agents-etcd-namespaces",
         "string",
         "",
-        "Namespaces, by commas, whose agents on OpenShift get the client certificate of etcd, with its key: who reads "
+        "Namespaces, by commas, whose agents on OpenShift get the client certificate of etcd, with its key: a reader "
         "Secrets there can read and change all of the cluster.",
     ),
     Flag("agent-placement-ctrl-workers-cnt", "int", 20, "Clusters of the fleet that get their agent at the same time."),

@@ -192,7 +192,7 @@ class CanaryController(KindController[CanaryContext]):
         await probe.tidy(await self._cluster_of(context.run), context.run.name)
 
     async def _cluster_of(self, run: Run) -> Client:
-        """The cluster of the run, whose name may be changed by whoever may write the book. Raises StepError."""
+        """The cluster of the run, whose name every writer of the book may change. Raises StepError."""
         place = KubeconfigRef(self.key.namespace, f"kubeconfig-{run.name}", KUBECONFIG_KEY)
         reading = Action("get", SECRETS.group, SECRETS.plural, place.namespace, place.name)
         await self._deputies.require(place.namespace, reading)

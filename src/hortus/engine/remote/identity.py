@@ -6,7 +6,7 @@ cluster. Two ways that are equal lead to one server, which TLS proves. Two diffe
 to lead to one cluster by its *mark*, a Secret in its kube-system:
 
 - It is written once and never renewed, so a fleet at rest stays free of writes. It holds 32 random bytes; only their
-  digest is kept outside of the cluster, so whoever reads our objects cannot make a copy.
+  digest is kept outside of the cluster, so a reader of our objects cannot make a copy.
 - A mark that is read through a new way, and has the digest on record, shows that a cluster has moved.
 - While both ways answer, a fresh word is written into the mark through the first and looked for through the second.
   A copy does not have it: neither a cluster that was restored from a backup of the other, nor a server whose owner has

@@ -4,7 +4,7 @@
     program = compile_expression("object.spec.replicas <= params.limit", variables, returns="bool")
     program.run({"object": obj, "params": params})      # True, False, or CelError
 
-An expression cannot hang or take all memory, whoever compiles it: its length is bounded before it is parsed, its steps
+An expression cannot hang or take all memory, for any caller: its length is bounded before it is parsed, its steps
 and its values before it runs (`bounds`), the library stops an evaluation after 10,000 rounds of loops, and regular
 expressions run in linear time.
 

@@ -1,7 +1,7 @@
 """Permits of Gardenlets: what the deputy of their namespace needs where that is not trusted.
 
 A gardenlet is the administrator of its Seed and of all Shoots on it, and its chart is any that the Gardenlet names.
-Whoever may create Seeds in the garden could have one without us; Secrets that a Gardenlet names leave the cluster.
+A person who may create Seeds in the garden could have one without us; Secrets that a Gardenlet names leave the cluster.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ async def resource_of(reference: ReferencedObject, kinds: Kinds) -> Resource:
     """The kind that a reference names, as it is served. Raises ProviderError, KubeError.
 
     A provider's kinds are custom resources in namespaces. Objects of others, such as all Secrets, would be read and
-    kept in memory for whoever names one.
+    kept in memory for every author who names one.
     """
     group, _, version = reference.api_version.rpartition("/")
     gvk = GroupVersionKind(group, version, reference.kind)
