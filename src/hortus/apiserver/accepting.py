@@ -8,7 +8,6 @@ Source: RFC 7230 section 6.5 (a server may close an idle connection at any time)
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import resource
 import socket
@@ -16,13 +15,7 @@ import ssl
 from functools import partial
 
 from hortus.apiserver.connection import Listener
-from hortus.kube.listeners import TLS_FAREWELL_WITHIN
-
-_AT_ONCE = 64
-"""Connections accepted in one turn of the loop."""
-_OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-_AGAIN_AFTER = 0.1
-"""Seconds to wait when the system has no more file descriptors and no connection can be dropped."""
+from hortus.kube.listeners import ACCEPTED_AT_ONCE, ACCEPTS_AGAIN_AFTER, OUT_OF_FILES, TLS_FAREWELL_WITHIN
 
 _OTHER_FILES = 64
 """File descriptors that are left for everything but connections: the store, logs, webhooks, threads' pipes."""
@@ -75,13 +68,13 @@ class Acceptor:
         await asyncio.gather(*self._greeting, return_exceptions=True)
 
     def _accept(self) -> None:
-        for _ in range(_AT_ONCE):
+        for _ in range(ACCEPTED_AT_ONCE):
             try:
                 peer, _ = self._socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                if error.errno not in _OUT_OF_FILES:
+                if error.errno not in OUT_OF_FILES:
                     raise
                 self._wait_for_files(error)
                 return
@@ -101,7 +94,7 @@ class Acceptor:
         _log.warning("no more connections can be accepted", extra={"error": str(error)})
         self._make_room()
         self._loop.remove_reader(self._socket)
-        self._later = self._loop.call_later(_AGAIN_AFTER, self.open)
+        self._later = self._loop.call_later(ACCEPTS_AGAIN_AFTER, self.open)
 
     def _make_room(self) -> bool:
         for task in self._greeting:

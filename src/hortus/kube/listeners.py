@@ -7,6 +7,7 @@ one that has been waited for the longest, of the sender that has the most. Sourc
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from enum import IntEnum
 from ipaddress import IPv6Address, ip_address
@@ -41,6 +42,12 @@ LIMITS: Final = ListenerLimits()
 
 LEAST_TAKEN: Final = 64 * 1024
 """Bytes of an answer that a client must read within the time it may stall."""
+ACCEPTED_AT_ONCE: Final = 64
+"""Connections accepted in one turn of the loop."""
+OUT_OF_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+"""Errors of accepting a connection when the system has no more file descriptors."""
+ACCEPTS_AGAIN_AFTER: Final = 0.1
+"""Seconds to wait then, when no connection can be dropped."""
 LINGERING: Final = 1.0
 """Seconds for which the rest of a refused body is read, so that its sender reads the refusal."""
 TLS_FAREWELL_WITHIN: Final = 1.0

@@ -106,9 +106,7 @@ def compile_rule(text: str, shape: CelShape, *, returns: str, optional: bool) ->
     except CompileError as error:
         words = str(error)
         text = f"{subject} {words}" if words.startswith("must evaluate") else f"{step} failed: {words}"
-        refused = CompileError(text)
-        refused.cost = error.cost
-        raise refused from None
+        raise CompileError(text, cost=error.cost) from None
 
 
 _SUBJECTS = {

@@ -14,8 +14,6 @@ from hortus.apiserver.http import Reply, RequestInfo
 from hortus.kube.errors import ApiError
 from hortus.simulation.disruption import Answer
 
-READS = frozenset({"get", "list", "watch"})
-
 
 class Deed(NamedTuple):
     """A request that was answered with success."""
@@ -45,7 +43,7 @@ class DeedRecorder:
         """`inner` is the interceptor that stands behind this one."""
         self._agent = agent
         self._inner = inner
-        self._found: dict[Deed, None] = {}
+        self._found: set[Deed] = set()
 
     async def answer(self, request: web.BaseRequest, info: RequestInfo, serve: Answer) -> Reply | web.StreamResponse:
         """Serves the request, and records it where it is one of the program's. Raises ApiError."""
@@ -60,16 +58,17 @@ class DeedRecorder:
             info.namespace,
             info.name,
         )
-        if info.verb == "watch":
-            # A watch is answered when it ends.
-            self._found.setdefault(deed)
+        early = info.verb == "watch" and deed not in self._found
+        if early:
+            self._found.add(deed)  # a watch is answered when it ends
         try:
             answer = await self._serve(request, info, serve)
         except ApiError:
-            self._found.pop(deed, None)
+            if early:
+                self._found.discard(deed)
             raise
         if not isinstance(answer, Reply) or answer.code < 400:
-            self._found.setdefault(deed)
+            self._found.add(deed)
         return answer
 
     def take(self) -> frozenset[Deed]:

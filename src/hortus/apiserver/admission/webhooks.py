@@ -34,6 +34,7 @@ from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.versions import shown_as
 from hortus.kube.errors import ApiError, BadRequest, InternalError, from_status
 from hortus.kube.patches import PatchError, apply_json_patch
+from hortus.kube.shapes import decode_json
 
 _LARGEST_DETAILS = 16 * 1024
 """Bytes of JSON of a refusal's details; larger ones are left out."""
@@ -186,8 +187,8 @@ def _check_identity(hook: Webhook, before: Any, after: Any) -> None:
 def _verified(body: bytes, uid: str, *, mutating: bool) -> ReviewResponse:
     """Raises ValueError with the problem of an answer."""
     try:
-        answer = msgspec.json.decode(body, type=ReviewAnswer)
-    except (msgspec.DecodeError, RecursionError) as error:
+        answer = decode_json(body, ReviewAnswer)
+    except msgspec.DecodeError as error:
         raise ValueError(f"it is no AdmissionReview: {error}") from None
     response = answer.response
     if response is None:

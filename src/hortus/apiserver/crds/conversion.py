@@ -19,6 +19,7 @@ from hortus.apiserver.admission.calling import CallFailed, WebhookClient, shorte
 from hortus.apiserver.resources.kind import Kind
 from hortus.kube.errors import InternalError
 from hortus.kube.objects import Object
+from hortus.kube.shapes import decode_json
 from hortus.schema import Structural
 
 REVIEW_VERSION = "apiextensions.k8s.io/v1"
@@ -109,8 +110,8 @@ class WebhookConverter:
 def _converted(body: bytes, uid: str) -> list[Object]:
     """The objects of an answer. Raises CallFailed with the problem of the answer."""
     try:
-        review = msgspec.json.decode(body, type=_Review)
-    except (msgspec.DecodeError, RecursionError) as error:
+        review = decode_json(body, _Review)
+    except msgspec.DecodeError as error:
         raise CallFailed(f"the answer is no ConversionReview: {error}") from None
     if (review.api_version, review.kind) != (REVIEW_VERSION, "ConversionReview"):
         expected = f"{REVIEW_VERSION}, Kind=ConversionReview"

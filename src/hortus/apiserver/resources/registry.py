@@ -13,7 +13,7 @@ import msgspec
 from hortus.apiserver.resources.definition import ResourceDefinition, Step, Strategy
 from hortus.apiserver.resources.kind import Kind
 
-_EVERY_CLUSTER = ""
+_SHARED = ""
 _Key = tuple[str, str, str]
 _Table = dict[_Key, Kind]
 Loader = Callable[[str], Awaitable[None]]
@@ -31,7 +31,7 @@ class Registry:
         self._custom: dict[str, _Table] = {}
         self._loader: Loader | None = None
         self._named: dict[str, dict[tuple[str, str], list[Kind]]] = {}
-        """By cluster (`_EVERY_CLUSTER`: those of all), group and name of the kind; made at the first look-up after a
+        """By cluster (`_SHARED`: those of all), group and name of the kind; made at the first look-up after a
         change."""
 
     def bind(self, cluster: str, definitions: Sequence[ResourceDefinition]) -> None:
@@ -118,7 +118,7 @@ class Registry:
 
     def by_kind(self, cluster: str, group: str, version: str, kind: str) -> Kind | None:
         """The kind of that name; an empty version finds any."""
-        for owner in (_EVERY_CLUSTER, cluster):
+        for owner in (_SHARED, cluster):
             for one in self._kinds_named(owner).get((group, kind), ()):
                 if version in ("", one.resource.version):
                     return one
@@ -129,7 +129,7 @@ class Registry:
         if found is None:
             found = self._named[cluster] = {}
             own = (*self._bound.get(cluster, {}).values(), *self._custom.get(cluster, {}).values())
-            for kind in self._shared.values() if cluster == _EVERY_CLUSTER else own:
+            for kind in self._shared.values() if cluster == _SHARED else own:
                 found.setdefault((kind.resource.group, kind.resource.kind), []).append(kind)
         return found
 

@@ -26,7 +26,7 @@ from hortus.engine.leftovers.types import (
 )
 from hortus.engine.redaction import redact_text
 from hortus.kube.naming import dns_subdomain
-from hortus.kube.objects import Resource
+from hortus.kube.objects import ObjectKey, Resource
 from hortus.schema import ObjectMeta
 
 if TYPE_CHECKING:
@@ -82,10 +82,10 @@ def object_item(
         name=name,
         uid=uid,
     )
-    look, remove = commands_of(known)
+    look, remove = _commands_of(known)
     return LeftoverItem(
         id=_id(where, resource.group, resource.plural, namespace, name, uid),
-        what=safe_text(f"{resource.kind} {'/'.join(filter(None, (namespace, name)))}", limit=600),
+        what=safe_text(f"{resource.kind} {ObjectKey(namespace, name)}", limit=600),
         where=where,
         actor=actor,
         object=known,
@@ -119,7 +119,7 @@ def infrastructure_item(what: str, identity: str, *, look: str, remove: str) -> 
     )
 
 
-def commands_of(known: LeftoverObject) -> tuple[str, str]:
+def _commands_of(known: LeftoverObject) -> tuple[str, str]:
     """The commands to look at an object and to remove it; empty where kubectl would not take its kind for one."""
     plural = f"{known.resource}.{known.group}" if known.group else known.resource
     if dns_subdomain(plural):
@@ -136,7 +136,7 @@ def thing_of(item: LeftoverItem) -> str:
     known = item.object
     if known is None:
         return quoted(item.what)
-    return safe_text(f"{known.kind} {'/'.join(filter(None, (known.namespace, known.name)))}")
+    return safe_text(f"{known.kind} {ObjectKey(known.namespace, known.name)}")
 
 
 def ways_of(item: LeftoverItem) -> tuple[str, str]:
@@ -144,7 +144,7 @@ def ways_of(item: LeftoverItem) -> tuple[str, str]:
 
     Whatever a record says about an object: its author may be anybody who may write Leftovers.
     """
-    return commands_of(item.object) if item.object is not None else (quoted(item.look), quoted(item.remove))
+    return _commands_of(item.object) if item.object is not None else (quoted(item.look), quoted(item.remove))
 
 
 def quoted(text: str) -> str:

@@ -34,7 +34,7 @@ from hortus.schema import Fields
 
 MARK: Final = ObjectKey("kube-system", "hortus-mark")
 """The Secret in a member. Who reads Secrets of kube-system is an administrator of that cluster."""
-MARK_TYPE: Final = "fleet.hortus.dev/mark"
+_TYPE: Final = "fleet.hortus.dev/mark"
 _NONCE: Final = "mark"
 _WORD: Final = "fleet.hortus.dev/word"
 """Annotation of the mark: the word that was last looked for through another way."""
@@ -124,7 +124,7 @@ def _new_mark() -> Object:
         "apiVersion": SECRETS.api_version,
         "kind": SECRETS.kind,
         "metadata": {"name": MARK.name, "namespace": MARK.namespace},
-        "type": MARK_TYPE,
+        "type": _TYPE,
         "immutable": True,
         "data": {_NONCE: base64.b64encode(secrets.token_bytes(_BYTES)).decode()},
     }

@@ -8,7 +8,7 @@
 - **Reviews** (`reviews`, `verdicts`): what a webhook is asked, and its answer.
 - **Certificates** (`certificates`): a pair of certificate and key, made here or read from files or a Secret.
 - **Authorities** (`authorities`): certificates by an authority of our own, for servers of others.
-- **Listening** (`listening`): the one way in which servers of this product listen, with its limits.
+- **Listening** (`listening`): the one way in which servers on aiohttp listen, with its limits.
 - **Clients** (`clients`): callers that a server knows by their certificates.
 - **Server** (`server`): listens from its first certificate on, and shows a renewed one from the next handshake on.
 - **Keeper** (`keeper`): the controller that makes the certificate, renews it, and has clients trust it before.

@@ -1,4 +1,4 @@
-"""One listening address of a process: each of its HTTP servers but the API server's listens through it.
+"""One listening address of a process: each of its HTTP servers on aiohttp but the API server's listens through it.
 
 It accepts connections itself, so that each has a place from the first byte of its handshake on, and drops those that
 take too long or that others need the place of (`hortus.kube.listeners`). A request in progress is never dropped.
@@ -7,7 +7,6 @@ take too long or that others need the place of (`hortus.kube.listeners`). A requ
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import resource
 import socket
@@ -21,10 +20,13 @@ from aiohttp import StreamReader, web
 from aiohttp.web_protocol import RequestHandler
 
 from hortus.kube.listeners import (
+    ACCEPTED_AT_ONCE,
+    ACCEPTS_AGAIN_AFTER,
     LARGE_HEAD,
     LEAST_TAKEN,
     LIMITS,
     LINGERING,
+    OUT_OF_FILES,
     TLS_FAREWELL_WITHIN,
     ConnectionPhase,
     ConnectionPlace,
@@ -43,11 +45,6 @@ CANNOT_LISTEN: Final = "cannot listen on"
 LONGEST_PATH: Final = 100
 """Characters of a socket's path; systems differ between 104 and 108."""
 _BACKLOG: Final = 1024
-_AT_ONCE: Final = 64
-"""Connections accepted in one turn of the loop."""
-_OUT_OF_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-_AGAIN_AFTER: Final = 0.1
-"""Seconds to wait when the system has no more file descriptors."""
 _SHARE: Final = 4
 """One listener takes this part of the files that the process may open at most."""
 
@@ -137,13 +134,13 @@ class HttpListener:
 
     def _accept(self) -> None:
         assert self._socket is not None
-        for _ in range(_AT_ONCE):
+        for _ in range(ACCEPTED_AT_ONCE):
             try:
                 peer, address = self._socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                if error.errno not in _OUT_OF_FILES:
+                if error.errno not in OUT_OF_FILES:
                     raise
                 self._wait_for_files(self._socket, error)
                 return
@@ -153,7 +150,7 @@ class HttpListener:
         _log.warning("no more connections can be accepted", address=str(self._at), error=str(error))
         self.places.make_room()
         self._loop.remove_reader(listening)
-        self._later = self._loop.call_later(_AGAIN_AFTER, self._accept_again)
+        self._later = self._loop.call_later(ACCEPTS_AGAIN_AFTER, self._accept_again)
 
     def _admit(self, peer: socket.socket, sender: str) -> None:
         place = self.places.take(sender, peer.close)

@@ -59,8 +59,8 @@ class WebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     service: str
     namespace: str
-    client_ca_file: str = ""
-    client_names: str = ""
+    client_ca_file: str
+    client_names: str
 
 
 def webhook_settings(values: Mapping[str, Any]) -> WebhookSettings:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from hortus.schema.cel.binding import CompileError
-from hortus.schema.cel.operators import SCALARS, price, result_of
+from hortus.schema.cel.operators import READS, SCALARS, price, result_of
 from hortus.schema.cel.shapes import CelShape
 from hortus.schema.cel.syntax import (
     Call,
@@ -199,7 +199,7 @@ class _Walk:
         called = node._replace(target=target, args=tuple(part for part, _ in parts))
         known = self._result(node, operands)
         known = known._replace(cost=known.cost + self._arguments(node.function, operands))
-        return self._converted(called, known) if node.function in _READS else (called, known)
+        return self._converted(called, known) if node.function in READS else (called, known)
 
     @staticmethod
     def _arguments(function: str, operands: list[Known]) -> float:
@@ -209,7 +209,7 @@ class _Walk:
 
     def _result(self, node: Call, operands: list[Known]) -> Known:
         function = node.function
-        if function in _READS:
+        if function in READS:
             return self._read(node, operands)
         if function == "_?_:_":
             same = operands[1].shape is operands[2].shape
@@ -260,7 +260,6 @@ def _loop(node: Comprehension, over: Known) -> dict[str, Known]:
     return {node.variable: member}
 
 
-_READS = frozenset({"_[_]", "_?._", "_[?_]"})
 _PASSING = frozenset(
     {"optional.of", "optional.ofNonZeroValue", "dyn", "orValue", "or", "value", "of", "ofNonZeroValue"}
 )

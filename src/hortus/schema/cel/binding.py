@@ -76,12 +76,14 @@ class CompileError(CelError):
     `returned` is its type where that is wrong, `cost` its worst cost where that is.
     """
 
-    returned = ""
-    cost = 0.0
+    def __init__(self, text: str, *, returned: str = "", cost: float = 0.0) -> None:
+        super().__init__(text)
+        self.returned = returned
+        self.cost = cost
 
 
 class BudgetExceeded(CelError):
-    """An evaluation was stopped because it took too many steps."""
+    """An evaluation took too many steps, or was refused since it could take too many, or too much memory."""
 
 
 OVER_BUDGET = "operation cancelled: actual cost limit exceeded"

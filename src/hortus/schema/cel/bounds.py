@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from hortus.schema.cel.operators import COMPARING, READS
 from hortus.schema.cel.shapes import MAX_REQUEST, CelShape
 from hortus.schema.cel.syntax import Call, Comprehension, Constant, Expression, ListOf, MapOf, Name, Select
 
-MOST_STEPS = 2_000_000
+_MOST_STEPS = 2_000_000
 """Steps of one evaluation; about a fifth of a second."""
-LARGEST_VALUE = 32 << 20
+_LARGEST_VALUE = 32 << 20
 """Bytes of one value, as the plain value that a result becomes."""
 _MOST_MEMBERS = 1e7
 _MOST_ROUNDS = 10_000
@@ -115,11 +116,13 @@ class _Walk:
         self._largest: dict[int, float] = {}
         """By loop: the size of its largest member."""
         self._loops = 0
+        self._measured: dict[int, Bound] = {}
+        """By id: the size of a list or map of the variables, which outlive the walk."""
 
     def check(self, root: Expression, scope: Mapping[str, _Value]) -> None:
         result = self._visit(root, scope)
-        self._step(_scaled(self._size(result), 1 / _A_STEP))
-        if self._round_steps + self._most(self._steps) > MOST_STEPS:
+        self._step(_passed(self._size(result)))
+        if self._round_steps + self._most(self._steps) > _MOST_STEPS:
             raise TooCostly("the evaluation could take too many steps")
 
     def _visit(self, node: Expression, scope: Mapping[str, _Value]) -> _Value:
@@ -173,7 +176,7 @@ class _Walk:
             return _scalar(_ARITHMETIC[function](value.number for value in values))
         if function == "_?_:_":
             return _Value(_larger(*map(self._size, values[1:])), number=max(value.number for value in values[1:]))
-        if function in _READS:
+        if function in READS:
             key = given[1].value if isinstance(given[1], Constant) else _UNKNOWN
             return self._part(values[0], key)
         if function == "size":
@@ -252,12 +255,15 @@ class _Walk:
 
     def _size(self, value: _Value) -> Bound:
         if isinstance(value.actual, dict | list):
-            json = orjson.dumps(value.actual, default=str, option=orjson.OPT_NON_STR_KEYS)
-            return {_FIXED: _SCALAR + _A_BYTE_OF_JSON * len(json)}
+            found = self._measured.get(id(value.actual))
+            if found is None:
+                json = orjson.dumps(value.actual, default=str, option=orjson.OPT_NON_STR_KEYS)
+                found = self._measured[id(value.actual)] = {_FIXED: _SCALAR + _A_BYTE_OF_JSON * len(json)}
+            return found
         return value.size
 
     def _made(self, size: Bound, number: float = math.inf) -> _Value:
-        if self._most(size) > LARGEST_VALUE:
+        if self._most(size) > _LARGEST_VALUE:
             raise TooCostly("the evaluation could make too large a value")
         return _Value(size, number=number)
 
@@ -380,7 +386,6 @@ def _formatted(operands: list[_Operand], product: _Product) -> _Priced:
     return _passed(size), _Operand(size)
 
 
-_READS = frozenset({"_[_]", "_?._", "_[?_]"})
 _CHEAP = frozenset({"_&&_", "_||_", "!_", "@not_strictly_false", "type", "hasValue"})
 _ARITHMETIC: Mapping[str, Callable[[Iterable[float]], float]] = {
     "_-_": sum,
@@ -389,7 +394,7 @@ _ARITHMETIC: Mapping[str, Callable[[Iterable[float]], float]] = {
 }
 """The magnitude of a whole number that each makes of those of its operands."""
 _PRICES: Mapping[str, Callable[[list[_Operand], _Product], _Priced]] = {
-    **dict.fromkeys(("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"), _comparison),
+    **dict.fromkeys(COMPARING, _comparison),
     **dict.fromkeys(("contains", "indexOf", "lastIndexOf", "matches"), _text_search),
     **dict.fromkeys(("dyn", "optional.of", "optional.ofNonZeroValue", "optional.none", "or", "orValue"), _no_growth),
     **dict.fromkeys(("value", "trim", "lowerAscii", "upperAscii", "substring", "charAt"), _no_growth),

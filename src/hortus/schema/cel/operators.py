@@ -44,7 +44,9 @@ def result_of(function: str, words: list[str]) -> str | None:
 
 _WALK = 0.1
 _PATTERN = 0.25
-_COMPARING = frozenset({"_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"})
+READS = frozenset({"_[_]", "_?._", "_[?_]"})
+"""Operators that read a field or a member."""
+COMPARING = frozenset({"_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"})
 _CHEAP = frozenset(
     {"_&&_", "_||_", "!_", "-_", "@not_strictly_false", "size", "hasValue", "type", "_-_", "_*_", "_/_", "_%_", "bool"}
 )
@@ -70,7 +72,7 @@ def price(function: str, sizes: list[float]) -> Price:
 def _price(function: str, sizes: list[float]) -> Price:
     if function in _CHEAP:
         return Price(1)
-    if function in _COMPARING:
+    if function in COMPARING:
         return Price(max(1, math.ceil(min(sizes) * _WALK)))
     if function == "_+_":
         return Price(math.ceil(sum(sizes) * _WALK), sum(sizes))

@@ -117,9 +117,7 @@ def _unbounded(found: Analysis, variables: Mapping[str, str | CelShape]) -> Expr
     try:
         return None if is_always_bounded(found.root, variables) else found.root
     except TooCostly as error:
-        refused = CompileError(f"{error}, whatever its variables hold")
-        refused.cost = found.cost
-        raise refused from None
+        raise CompileError(f"{error}, whatever its variables hold", cost=found.cost) from None
 
 
 def _compiled(expression: str, environment: Environment, scope: Mapping[str, Known]) -> tuple[Raw, Analysis]:
@@ -132,9 +130,7 @@ def _compiled(expression: str, environment: Environment, scope: Mapping[str, Kno
 def _check_result(checked: str, known: str, wanted: str) -> None:
     word = known if checked == "any" else checked
     if wanted != "any" and word not in (wanted, "any"):
-        error = CompileError(f"must evaluate to {_WORDS.get(wanted, wanted)}")
-        error.returned = word
-        raise error
+        raise CompileError(f"must evaluate to {_WORDS.get(wanted, wanted)}", returned=word)
 
 
 def _bound(expression: str, optional: str) -> str:

@@ -6,12 +6,12 @@ definition which could block the server is never served.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from hortus.schema import fieldpath
 from hortus.schema.cel.binding import CompileError
-from hortus.schema.cel.program import MAX_EXPRESSIONS, RULE_BUDGET, SCHEMA_BUDGET
+from hortus.schema.cel.program import MAX_EXPRESSIONS, RULE_BUDGET, SCHEMA_BUDGET, Program
 from hortus.schema.cel.shapes import MAX_REQUEST, CelShape
 from hortus.schema.nodes import SchemaError, SchemaNode, compile_node
 from hortus.schema.problems import FieldError, forbidden, invalid, json_text, not_supported, required
@@ -309,20 +309,11 @@ def _times(often: float | None, most: int | None) -> float | None:
 def _compiled(
     rule: Schema, shape: CelShape, path: str, uncorrelated: str, times: float, total: _Total
 ) -> Iterator[FieldError]:
-    optional = bool(rule.get("optionalOldSelf"))
-    if not total.admits(str(rule.get("rule"))):
-        yield forbidden(f"{path}.rule", _TOO_LONG)
+    program = yield from _checked(rule, "rule", shape, path, times, total)
+    if program is None:
         return
-    try:
-        program = compile_rule(str(rule.get("rule")), shape, returns="bool", optional=optional)
-    except CompileError as error:
-        if error.cost * times > RULE_BUDGET:
-            yield from _afforded(error.cost, "estimated rule cost", f"{path}.rule", times, total)
-        else:
-            yield _internal(rule, f"{path}.rule", str(error))
-        return
-    yield from _afforded(program.cost, "estimated rule cost", f"{path}.rule", times, total)
-    yield from _message(rule, shape, path, optional, total)
+    if rule.get("messageExpression"):
+        yield from _checked(rule, "messageExpression", shape, path, 1, total)
     if "oldSelf" in program.reads:
         if uncorrelated:
             text = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelated}"
@@ -332,23 +323,25 @@ def _compiled(
         yield invalid(f"{path}.optionalOldSelf", rule["optionalOldSelf"], text)
 
 
-def _message(rule: Schema, shape: CelShape, path: str, optional: bool, total: _Total) -> Iterator[FieldError]:
-    text = rule.get("messageExpression")
-    if not text:
-        return
-    where = f"{path}.messageExpression"
+def _checked(
+    rule: Schema, field: str, shape: CelShape, path: str, times: float, total: _Total
+) -> Generator[FieldError, None, Program | None]:
+    """Yields the problems of one expression of a rule, and returns its program, if there is one."""
+    text, where, name = str(rule.get(field)), f"{path}.{field}", f"estimated {field} cost"
     if not total.admits(text):
         yield forbidden(where, _TOO_LONG)
-        return
+        return None
+    returns = "bool" if field == "rule" else "string"
     try:
-        program = compile_rule(text, shape, returns="string", optional=optional)
+        program = compile_rule(text, shape, returns=returns, optional=bool(rule.get("optionalOldSelf")))
     except CompileError as error:
-        if error.cost > RULE_BUDGET:
-            yield from _afforded(error.cost, "estimated messageExpression cost", where, 1, total)
+        if error.cost * times > RULE_BUDGET:
+            yield from _afforded(error.cost, name, where, times, total)
         else:
             yield _internal(rule, where, str(error))
-        return
-    yield from _afforded(program.cost, "estimated messageExpression cost", where, 1, total)
+        return None
+    yield from _afforded(program.cost, name, where, times, total)
+    return program
 
 
 def _afforded(once: float, name: str, path: str, times: float, total: _Total) -> Iterator[FieldError]:

@@ -282,8 +282,8 @@ def _order_list(result: Object, patch: Object, key: str, kind: MergeType | None,
     else:
         merged = _merge_list(current, changes, field, repeats)
     _element_form(current or [], changes or [])
-    identity: Callable[[Value], Value] = (lambda item: _key_of(item, merge_key)) if merge_key else _itself
-    result[name] = _interleaved(merged, order, current or [], identity)
+    of: Callable[[Value], Value] = (lambda item: _key_of(item, merge_key)) if merge_key else _itself
+    result[name] = _interleaved(merged, order, current or [], of)
     return name
 
 
