@@ -26,7 +26,7 @@ from tests.simulation.garden import NAMESPACE, NAMESPACES, started_garden
 
 from hortus.domains.garden.migration.coordinator import add_coordinator
 from hortus.engine import Manager
-from hortus.engine.livemigration import LIVE_MIGRATE
+from hortus.gardener.livemigration import LIVE_MIGRATE
 from hortus.kube import Client
 from hortus.kube.objects import Object
 from hortus.simulation.garden.kinds import SHOOTS

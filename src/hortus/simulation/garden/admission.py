@@ -18,8 +18,8 @@ import orjson
 from hortus.apiserver.resources.scope import RequestScope
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.store.backend import StoreKey
-from hortus.engine.livemigration import REGION_CONFIG, MovingSeed, MovingShoot, RegionConfig, distances_for, forbidden
-from hortus.engine.machineimages import UnreadableProfile, cloud_profile_problems, defaulted, profile_of
+from hortus.gardener.livemigration import REGION_CONFIG, MovingSeed, MovingShoot, RegionConfig, distances_for, forbidden
+from hortus.gardener.machineimages import UnreadableProfile, cloud_profile_problems, defaulted, profile_of
 from hortus.kube import naming
 from hortus.kube.clock import Clock
 from hortus.kube.errors import Forbidden

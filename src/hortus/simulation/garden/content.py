@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from hortus.engine.livemigration import CLOUD_PROFILES_ANNOTATION, COORDINATOR_MAP, REGION_CONFIG
+from hortus.gardener.livemigration import CLOUD_PROFILES_ANNOTATION, COORDINATOR_MAP, REGION_CONFIG
 from hortus.kube import Client
 from hortus.kube.errors import AlreadyExists
 from hortus.kube.objects import Object, Resource, format_time

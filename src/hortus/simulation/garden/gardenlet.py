@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import structlog
 
 from hortus.engine import Cache, Result, remove_finalizer
-from hortus.engine.machineimages import AmbiguousImage, ImageNotFound
+from hortus.gardener.machineimages import AmbiguousImage, ImageNotFound
 from hortus.kube import Client
 from hortus.kube.clock import Clock
 from hortus.kube.errors import NotFound

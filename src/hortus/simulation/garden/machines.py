@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 import orjson
 
-from hortus.engine.machineimages import (
+from hortus.gardener.machineimages import (
     KeptImage,
     MachineImageChoice,
     MachineImageRequest,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 import orjson
 
-from hortus.engine.machineimages import MachineImageChoice, kept_images
+from hortus.gardener.machineimages import MachineImageChoice, kept_images
 from hortus.kube.objects import Object
 from hortus.simulation.garden.profiles import MachineType
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from hortus.engine.livemigration import LIVE_MIGRATE, RECORD
+from hortus.gardener.livemigration import LIVE_MIGRATE, RECORD
 from hortus.kube.objects import Object, format_time, parse_time
 from hortus.simulation.settings import ERROR_CODES, GardenSettings
 

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from tests.waiting import until
 
 from hortus.engine.leases import Elector, LeaseTimes
-from hortus.engine.livemigration import Site
 from hortus.engine.shards.records import LEASES
+from hortus.gardener.livemigration import Site
 from hortus.kube import Client
 from hortus.kube.access import Access
 from hortus.kube.clock import Clock

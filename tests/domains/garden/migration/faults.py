@@ -16,8 +16,8 @@ from tests.domains.garden.migration.sites import MemberProcess
 from tests.domains.garden.migration.world import RealPlane, real_plane
 from tests.waiting import until
 
-from hortus.engine.livemigration import MigrationRecord, StepRefused, steps
-from hortus.engine.livemigration.steps import Action
+from hortus.gardener.livemigration import MigrationRecord, StepRefused, steps
+from hortus.gardener.livemigration.steps import Action
 from hortus.kube.clock import SystemClock
 
 DOWN = 2.0

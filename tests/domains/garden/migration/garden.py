@@ -11,7 +11,7 @@ from tests.domains.killing import Observed
 
 from hortus.domains.garden.migration.coordinator import add_coordinator
 from hortus.engine import Manager
-from hortus.engine.livemigration import LIVE_MIGRATE
+from hortus.gardener.livemigration import LIVE_MIGRATE
 from hortus.kube import Client
 from hortus.kube.kubeconfig import load
 from hortus.kube.objects import Object

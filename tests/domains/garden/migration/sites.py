@@ -15,7 +15,7 @@ from tests.apiserver.store.etcdserver import find_etcd, free_port
 from tests.domains.garden.migration.forwarding import Links
 from tests.domains.garden.migration.router import HOST
 
-from hortus.engine.livemigration import ServerState, SiteMember, SiteState
+from hortus.gardener.livemigration import ServerState, SiteMember, SiteState
 
 ROOT = Path(__file__).parents[4]
 

@@ -14,7 +14,7 @@ from hortus.domains.garden.migration.asking import NO_COORDINATOR, MigrationRequ
 from hortus.domains.garden.migration.coordinator import add_coordinator
 from hortus.domains.garden.migration.showing import MigrationProgress
 from hortus.engine import Manager
-from hortus.engine.livemigration import ABORT, ALLOW_DISTANT, COORDINATOR_MAP
+from hortus.gardener.livemigration import ABORT, ALLOW_DISTANT, COORDINATOR_MAP
 from hortus.kube import Client
 from hortus.kube.clock import SystemClock
 from hortus.kube.objects import Object, Resource

@@ -10,7 +10,7 @@ from tests.domains.garden.migration.garden import NEW, OLD, STEP, GardenWorld, c
 
 from hortus.domains.garden.migration.context import PHASES
 from hortus.domains.garden.migration.coordinator import COORDINATOR
-from hortus.engine.livemigration import ABORT, RECORD, WITHOUT_HA, Site
+from hortus.gardener.livemigration import ABORT, RECORD, WITHOUT_HA, Site
 from hortus.kube.objects import Object
 from hortus.simulation.garden.livemigration.controlplane import KEYS
 

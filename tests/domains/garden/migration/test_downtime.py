@@ -16,7 +16,7 @@ from tests.domains.garden.migration.load import running_load
 from tests.domains.garden.migration.world import RealPlane, real_plane
 from tests.waiting import until
 
-from hortus.engine.livemigration import Backends, ServerState
+from hortus.gardener.livemigration import Backends, ServerState
 
 pytestmark = [
     pytest.mark.skipif(find_etcd() is None, reason="there is no etcd here"),

@@ -9,7 +9,7 @@ import pytest
 from tests.apiserver.store.etcdserver import find_etcd
 from tests.domains.garden.migration.faults import FaultyWalk, faulty_walk, random_walk
 
-from hortus.engine.livemigration import Backends, MigrationView, next_step, steps
+from hortus.gardener.livemigration import Backends, MigrationView, next_step, steps
 
 pytestmark = [
     pytest.mark.skipif(find_etcd() is None, reason="there is no etcd here"),

@@ -19,7 +19,7 @@ from tests.domains.garden.migration.sites import MemberProcess, SeedSite, Server
 from tests.waiting import until
 
 from hortus.domains.garden.migration.members import EtcdCluster, EtcdState
-from hortus.engine.livemigration import (
+from hortus.gardener.livemigration import (
     Backends,
     MigrationRecord,
     MoveDecision,
@@ -31,7 +31,7 @@ from hortus.engine.livemigration import (
     steps,
     walk,
 )
-from hortus.engine.livemigration.steps import Action, Step
+from hortus.gardener.livemigration.steps import Action, Step
 from hortus.kube.access import Access, Credentials, Secret
 from hortus.kube.clock import Clock
 

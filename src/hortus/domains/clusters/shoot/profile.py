@@ -209,7 +209,7 @@ def _region_problems(
     if not (offer.image_source and _is_offered(machine.image, offer)):
         return
     # Few fleets run on OpenStack: the others do not load this.
-    from hortus.engine.machineimages import (
+    from hortus.gardener.machineimages import (
         AmbiguousImage,
         ImageNotFound,
         MachineImageRequest,

@@ -71,7 +71,7 @@ def _of_kind(documents: list[Object], kind: str) -> Object:
 
 def _images(documents: list[Object], region: str) -> None:
     from hortus.domains.garden.arm.report import image_rows
-    from hortus.engine.machineimages import (
+    from hortus.gardener.machineimages import (
         UnreadableProfile,
         cloud_profile_problems,
         defaulted,
@@ -94,7 +94,7 @@ def _images(documents: list[Object], region: str) -> None:
 
 def _machines(documents: list[Object]) -> None:
     from hortus.domains.garden.arm.report import deployments_of, profile_in
-    from hortus.engine.machineimages import AmbiguousImage, ImageNotFound, UnreadableProfile
+    from hortus.gardener.machineimages import AmbiguousImage, ImageNotFound, UnreadableProfile
 
     try:
         profile = profile_in(_of_kind(documents, "Cluster"))

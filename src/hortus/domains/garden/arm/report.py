@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from hortus.engine.machineimages import (
+from hortus.gardener.machineimages import (
     AmbiguousImage,
     ImageNotFound,
     ImageProfile,

@@ -14,8 +14,8 @@ from aiohttp import web
 
 from hortus.domains.garden.arm.settings import ProfileWebhook
 from hortus.engine import Manager, metadata_of
-from hortus.engine.machineimages import UnreadableProfile, cloud_profile_problems, defaulted, profile_of, warnings_of
 from hortus.engine.serving import ADMITTED, AdmissionVerdict, HttpsServer, ReviewRequest, add_mounted, review_handler
+from hortus.gardener.machineimages import UnreadableProfile, cloud_profile_problems, defaulted, profile_of, warnings_of
 from hortus.kube.objects import Object
 
 MUTATE_PATH: Final = "/webhooks/mutate-cloudprofiles"

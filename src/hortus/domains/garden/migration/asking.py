@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from hortus.engine.livemigration import (
+from hortus.gardener.livemigration import (
     COORDINATOR_MAP,
     LIVE_MIGRATE,
     REGION_CONFIG,

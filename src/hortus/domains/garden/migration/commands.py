@@ -78,7 +78,7 @@ def register(app: CommandGroup, connect: Callable[[], Connections]) -> None:
 
 def _wishes(*, abort: bool, force_shrink: bool, without_ha: bool, allow_distant: bool) -> dict[str, str]:
     """The annotations that options stand for."""
-    from hortus.engine.livemigration import ABORT, ALLOW_DISTANT, FORCE_SHRINK, WITHOUT_HA
+    from hortus.gardener.livemigration import ABORT, ALLOW_DISTANT, FORCE_SHRINK, WITHOUT_HA
 
     asked = {ABORT: abort, FORCE_SHRINK: force_shrink, WITHOUT_HA: without_ha, ALLOW_DISTANT: allow_distant}
     return {name: "true" for name, wanted in asked.items() if wanted}

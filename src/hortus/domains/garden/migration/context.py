@@ -10,7 +10,7 @@ import msgspec
 from hortus.domains.garden.kinds.common import GardenCondition, GardenOperation, with_condition
 from hortus.domains.garden.kinds.migratedshoot import LiveMigrationStatus, MigratedShoot
 from hortus.engine import ReconcileContext
-from hortus.engine.livemigration import (
+from hortus.gardener.livemigration import (
     ABORT,
     ABORTED,
     OPERATION,

@@ -17,7 +17,7 @@ from hortus.domains.garden.kinds.migratedshoot import MigratedShoot
 from hortus.domains.garden.migration.context import IN_PROGRESS, MigrationContext
 from hortus.engine import Actor, EventRecorder, KindController, Manager, Result, StepError, Steps, Watch, Wiring, wire
 from hortus.engine.events import WARNING
-from hortus.engine.livemigration import (
+from hortus.gardener.livemigration import (
     ABORT,
     FORCE_SHRINK,
     LEARNER_SYNCING,
@@ -34,7 +34,7 @@ from hortus.engine.livemigration import (
     steps,
     walk,
 )
-from hortus.engine.livemigration.steps import Wait
+from hortus.gardener.livemigration.steps import Wait
 from hortus.kube import Client
 from hortus.kube.objects import Object
 

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
-from hortus.engine.livemigration import EtcdMember, StepRefused, quorum, steps
 from hortus.etcd import EtcdFailed, EtcdLogin, EtcdWire, Message, OutOfRange
+from hortus.gardener.livemigration import EtcdMember, StepRefused, quorum, steps
 
 ANSWER_WITHIN: Final = 2.0
 """Seconds for the answer of a member; a healthy one needs milliseconds."""

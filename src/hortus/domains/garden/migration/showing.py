@@ -8,7 +8,7 @@ import msgspec
 
 from hortus.domains.garden.kinds.migratedshoot import LiveMigrationStatus, MigratedShoot
 from hortus.domains.garden.migration.context import JOINING
-from hortus.engine.livemigration import OPERATION, MigrationPhase
+from hortus.gardener.livemigration import OPERATION, MigrationPhase
 from hortus.kube.clock import Clock
 from hortus.kube.objects import Object
 

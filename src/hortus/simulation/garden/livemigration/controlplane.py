@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final
 
-from hortus.engine.livemigration import (
+from hortus.gardener.livemigration import (
     Backends,
     EtcdMember,
     Observation,
@@ -16,8 +16,8 @@ from hortus.engine.livemigration import (
     SiteState,
     StepRefused,
 )
-from hortus.engine.livemigration import steps as step_kinds
-from hortus.engine.livemigration.steps import Action
+from hortus.gardener.livemigration import steps as step_kinds
+from hortus.gardener.livemigration.steps import Action
 from hortus.kube.clock import Clock
 from hortus.simulation.garden.livemigration.etcd import CONNECTED_FOR, EtcdRefused, SimulatedEtcd, SimulatedMember
 

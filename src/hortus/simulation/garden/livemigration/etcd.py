@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Final
 
-from hortus.engine.livemigration import quorum
+from hortus.gardener.livemigration import quorum
 
 CONNECTED_FOR: Final = 5.0
 """Seconds for which all voters must have been connected before a member may join."""

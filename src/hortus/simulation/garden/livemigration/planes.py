@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from hortus.engine.livemigration import RECORD, MigrationRecord, MovingShoot
+from hortus.gardener.livemigration import RECORD, MigrationRecord, MovingShoot
 from hortus.kube.clock import Clock
 from hortus.kube.objects import Object
 from hortus.simulation.garden.livemigration.controlplane import SimulatedControlPlane

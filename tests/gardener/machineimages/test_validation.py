@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hortus.engine.machineimages import (
+from hortus.gardener.machineimages import (
     ImageNotFound,
     MachineImageRequest,
     UnreadableProfile,

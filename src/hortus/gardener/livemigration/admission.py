@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from hortus.engine.livemigration.phases import (
+from hortus.gardener.livemigration.phases import (
     ALLOW_DISTANT,
     DEFAULT_DISTANCE,
     DISTANCE_LIMIT,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hortus.engine.machineimages.capabilities import AMD64, ARCHITECTURE
-from hortus.engine.machineimages.profile import PROVIDER, ProviderVersion, profile_of
+from hortus.gardener.machineimages.capabilities import AMD64, ARCHITECTURE
+from hortus.gardener.machineimages.profile import PROVIDER, ProviderVersion, profile_of
 from hortus.kube.objects import Object
 
 

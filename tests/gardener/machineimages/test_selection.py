@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hortus.engine.machineimages import (
+from hortus.gardener.machineimages import (
     AMD64,
     ARM64,
     AmbiguousImage,
@@ -20,7 +20,7 @@ from hortus.engine.machineimages import (
     profile_of,
     select_image,
 )
-from hortus.engine.machineimages.profile import ImageProfile
+from hortus.gardener.machineimages.profile import ImageProfile
 
 HYPERVISORS = {"name": "hypervisor", "values": ["baremetal", "virtualized"]}
 BOTH = [{"name": "architecture", "values": [AMD64, ARM64]}, HYPERVISORS]

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.engine.livemigration.histories import FAULT, History
+from tests.gardener.livemigration.histories import FAULT, History
 
-from hortus.engine.livemigration import MigrationPhase, MigrationView, Site, next_step, steps
+from hortus.gardener.livemigration import MigrationPhase, MigrationView, Site, next_step, steps
 
 
 def members(history: History) -> set[tuple[str, tuple[str, ...], bool]]:

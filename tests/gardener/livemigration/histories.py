@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from hortus.engine.livemigration import (
+from hortus.gardener.livemigration import (
     MigrationRecord,
     MoveDecision,
     Observation,
@@ -17,7 +17,7 @@ from hortus.engine.livemigration import (
     steps,
     walk,
 )
-from hortus.engine.livemigration.steps import Action
+from hortus.gardener.livemigration.steps import Action
 from hortus.simulation.garden.livemigration.controlplane import SimulatedControlPlane
 from hortus.testing import FakeClock
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from hortus.engine.livemigration.aborting import abort_step
-from hortus.engine.livemigration.phases import LEARNER_SYNCING, MigrationPhase
-from hortus.engine.livemigration.state import Backends, EtcdMember, ServerState, Site
-from hortus.engine.livemigration.steps import (
+from hortus.gardener.livemigration.aborting import abort_step
+from hortus.gardener.livemigration.phases import LEARNER_SYNCING, MigrationPhase
+from hortus.gardener.livemigration.state import Backends, EtcdMember, ServerState, Site
+from hortus.gardener.livemigration.steps import (
     AddLearner,
     CopyKeys,
     DrainServers,
@@ -37,7 +37,7 @@ from hortus.engine.livemigration.steps import (
     Wait,
     WipeMember,
 )
-from hortus.engine.livemigration.view import MigrationView, titles
+from hortus.gardener.livemigration.view import MigrationView, titles
 
 
 class MoveDecision(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from hortus.engine.machineimages.capabilities import AMD64, CapabilityDefinition, definitions_of
+from hortus.gardener.machineimages.capabilities import AMD64, CapabilityDefinition, definitions_of
 from hortus.kube.objects import Object
 from hortus.schema import Fields
 

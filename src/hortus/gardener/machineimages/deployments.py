@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 import orjson
 
-from hortus.engine.machineimages.selection import MachineImageChoice
+from hortus.gardener.machineimages.selection import MachineImageChoice
 
 _NOT_IN_LABELS: Final = re.compile(r"[^a-zA-Z0-9\-_:. ]")
 _PERCENT: Final = "%"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hortus.engine.machineimages.capabilities import ARCHITECTURE, is_compatible, of_machine
-from hortus.engine.machineimages.profile import PROVIDER, CoreVersion, ImageProfile
-from hortus.engine.machineimages.selection import AmbiguousImage, ImageNotFound, MachineImageRequest, select_image
+from hortus.gardener.machineimages.capabilities import ARCHITECTURE, is_compatible, of_machine
+from hortus.gardener.machineimages.profile import PROVIDER, CoreVersion, ImageProfile
+from hortus.gardener.machineimages.selection import AmbiguousImage, ImageNotFound, MachineImageRequest, select_image
 
 
 def warnings_of(profile: ImageProfile) -> list[str]:

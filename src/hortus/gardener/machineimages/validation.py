@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
-from hortus.engine.machineimages.capabilities import AMD64, ARCHITECTURE, ARCHITECTURES, completed
-from hortus.engine.machineimages.profile import (
+from hortus.gardener.machineimages.capabilities import AMD64, ARCHITECTURE, ARCHITECTURES, completed
+from hortus.gardener.machineimages.profile import (
     PROVIDER,
     CoreVersion,
     FloatingPool,

@@ -10,7 +10,7 @@
 Source: gardener/enhancements, GEP-39.
 """
 
-from hortus.engine.livemigration.admission import (
+from hortus.gardener.livemigration.admission import (
     CLOUD_PROFILES_ANNOTATION,
     REGION_CONFIG,
     MovingSeed,
@@ -20,8 +20,8 @@ from hortus.engine.livemigration.admission import (
     distances_for,
     forbidden,
 )
-from hortus.engine.livemigration.decision import MoveDecision, next_step
-from hortus.engine.livemigration.phases import (
+from hortus.gardener.livemigration.decision import MoveDecision, next_step
+from hortus.gardener.livemigration.phases import (
     ABORT,
     ABORTED,
     ALLOW_DISTANT,
@@ -34,8 +34,8 @@ from hortus.engine.livemigration.phases import (
     WITHOUT_HA,
     MigrationPhase,
 )
-from hortus.engine.livemigration.preflight import PreflightProblem, problems
-from hortus.engine.livemigration.state import (
+from hortus.gardener.livemigration.preflight import PreflightProblem, problems
+from hortus.gardener.livemigration.state import (
     Backends,
     EtcdMember,
     MigrationRecord,
@@ -48,8 +48,8 @@ from hortus.engine.livemigration.state import (
     migration_record,
     quorum,
 )
-from hortus.engine.livemigration.view import MigrationView
-from hortus.engine.livemigration.walking import MovingPlane, StepRefused, walk
+from hortus.gardener.livemigration.view import MigrationView
+from hortus.gardener.livemigration.walking import MovingPlane, StepRefused, walk
 
 __all__ = [
     "ABORT",

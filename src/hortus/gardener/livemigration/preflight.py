@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from hortus.engine.livemigration.state import EtcdMember, Observation, ServerState
+from hortus.gardener.livemigration.state import EtcdMember, Observation, ServerState
 
 LATENCY_LIMIT: Final = 0.180
 """Seconds of a round trip between the sites, as GEP-39 has them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from hortus.engine.livemigration.state import (
+from hortus.gardener.livemigration.state import (
     EtcdMember,
     MigrationRecord,
     Observation,
@@ -13,7 +13,7 @@ from hortus.engine.livemigration.state import (
     SiteMember,
     quorum,
 )
-from hortus.engine.livemigration.steps import StartMember
+from hortus.gardener.livemigration.steps import StartMember
 
 
 class MigrationView(NamedTuple):

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from hortus.engine.livemigration.state import Backends, Site
+from hortus.gardener.livemigration.state import Backends, Site
 
 
 class _Step(msgspec.Struct, frozen=True, kw_only=True, tag=True):

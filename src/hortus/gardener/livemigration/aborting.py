@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hortus.engine.livemigration.state import Backends, EtcdMember, ServerState, Site
-from hortus.engine.livemigration.steps import (
+from hortus.gardener.livemigration.state import Backends, EtcdMember, ServerState, Site
+from hortus.gardener.livemigration.steps import (
     DrainServers,
     MoveControllers,
     Moved,
@@ -18,7 +18,7 @@ from hortus.engine.livemigration.steps import (
     Wait,
     WipeMember,
 )
-from hortus.engine.livemigration.view import MigrationView
+from hortus.gardener.livemigration.view import MigrationView
 
 
 def abort_step(view: MigrationView) -> Step:

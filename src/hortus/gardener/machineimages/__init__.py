@@ -12,16 +12,21 @@
 Sources: gardener/gardener-extension-provider-openstack, docs/operations/operations.md; gardener/enhancements, GEP-33.
 """
 
-from hortus.engine.machineimages.capabilities import AMD64, ARCHITECTURE, ARM64, CapabilityDefinition, is_compatible
-from hortus.engine.machineimages.defaulting import defaulted
-from hortus.engine.machineimages.deployments import MachineDeployment, MachinePool, cloud_label_key, machine_deployments
-from hortus.engine.machineimages.profile import (
+from hortus.gardener.machineimages.capabilities import AMD64, ARCHITECTURE, ARM64, CapabilityDefinition, is_compatible
+from hortus.gardener.machineimages.defaulting import defaulted
+from hortus.gardener.machineimages.deployments import (
+    MachineDeployment,
+    MachinePool,
+    cloud_label_key,
+    machine_deployments,
+)
+from hortus.gardener.machineimages.profile import (
     CONFIG_GROUP,
     ImageProfile,
     UnreadableProfile,
     profile_of,
 )
-from hortus.engine.machineimages.selection import (
+from hortus.gardener.machineimages.selection import (
     AmbiguousImage,
     ImageNotFound,
     KeptImage,
@@ -30,8 +35,8 @@ from hortus.engine.machineimages.selection import (
     kept_images,
     select_image,
 )
-from hortus.engine.machineimages.validation import cloud_profile_problems
-from hortus.engine.machineimages.warnings import warnings_of
+from hortus.gardener.machineimages.validation import cloud_profile_problems
+from hortus.gardener.machineimages.warnings import warnings_of
 
 __all__ = [
     "AMD64",

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hortus.engine.livemigration import EtcdMember, Observation, ServerState, SiteMember, SiteState, problems
+from hortus.gardener.livemigration import EtcdMember, Observation, ServerState, SiteMember, SiteState, problems
 
 
 def member(number: int, **changes: Any) -> EtcdMember:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from hortus.engine.livemigration.decision import MoveDecision, next_step
-from hortus.engine.livemigration.state import MigrationRecord, Observation
-from hortus.engine.livemigration.steps import Action, Halt, Moved, Wait
-from hortus.engine.livemigration.view import MigrationView
+from hortus.gardener.livemigration.decision import MoveDecision, next_step
+from hortus.gardener.livemigration.state import MigrationRecord, Observation
+from hortus.gardener.livemigration.steps import Action, Halt, Moved, Wait
+from hortus.gardener.livemigration.view import MigrationView
 
 MOST_STEPS = 50
 """Steps of one walk, after which others get their turn."""

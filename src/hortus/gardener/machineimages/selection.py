@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from hortus.engine.machineimages.capabilities import (
+from hortus.gardener.machineimages.capabilities import (
     AMD64,
     ARCHITECTURE,
     Capabilities,
@@ -19,7 +19,7 @@ from hortus.engine.machineimages.capabilities import (
     of_machine,
     preferred,
 )
-from hortus.engine.machineimages.profile import ImageProfile, ProviderFlavor, ProviderVersion, RegionImage
+from hortus.gardener.machineimages.profile import ImageProfile, ProviderFlavor, ProviderVersion, RegionImage
 from hortus.schema import Fields
 
 

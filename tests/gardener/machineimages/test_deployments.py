@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hortus.engine.machineimages import MachineImageChoice, MachinePool, cloud_label_key, machine_deployments
-from hortus.engine.machineimages.deployments import MachineDeployment, MachineLabel, extra_hash_data
+from hortus.gardener.machineimages import MachineImageChoice, MachinePool, cloud_label_key, machine_deployments
+from hortus.gardener.machineimages.deployments import MachineDeployment, MachineLabel, extra_hash_data
 
 IMAGE = MachineImageChoice(name="os", version="1", architecture="arm64", id="x")
 
