@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from hortus.kube import durations
+from hortus.kube.numbers import boolean
 
 
 class FlagError(Exception):
@@ -38,12 +39,10 @@ class Flag(msgspec.Struct, frozen=True):
 
 
 def _bool(text: str) -> bool:
-    # strconv.ParseBool
-    if text in ("1", "t", "T", "true", "TRUE", "True"):
-        return True
-    if text in ("0", "f", "F", "false", "FALSE", "False"):
-        return False
-    raise ValueError("must be true or false")
+    found = boolean(text)
+    if found is None:
+        raise ValueError("must be true or false")
+    return found
 
 
 _READERS: Mapping[str, Callable[[str], Any]] = {

@@ -1,4 +1,7 @@
-"""Numbers as objects of the Kubernetes API hold them, written by Go's encoding/json and read back, and in texts."""
+"""Numbers as objects of the Kubernetes API hold them, written by Go's encoding/json and read back, and in texts.
+
+Truth values in texts, as Go's strconv reads them, are here too.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,17 @@ _EXACT = 1 << 53
 def decimal(text: str) -> int | None:
     """The number that a text writes in ASCII digits; None for any other text, and for one beyond 18 digits."""
     return int(text) if _DIGITS.fullmatch(text) else None
+
+
+_TRUTHS = {
+    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
+}
+
+
+def boolean(text: str) -> bool | None:
+    """The truth value that Go's strconv.ParseBool reads in a text; None for any other text."""
+    return _TRUTHS.get(text)
 
 
 def stored(value: float) -> int | float:

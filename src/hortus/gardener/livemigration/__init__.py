@@ -11,16 +11,19 @@ Source: gardener/enhancements, GEP-39.
 """
 
 from hortus.gardener.livemigration.admission import (
-    CLOUD_PROFILES_ANNOTATION,
-    REGION_CONFIG,
     MovingSeed,
     MovingShoot,
-    RegionConfig,
-    distance_limit,
-    distances_for,
     forbidden,
+    forbidden_at_creation,
 )
 from hortus.gardener.livemigration.decision import MoveDecision, next_step
+from hortus.gardener.livemigration.distances import (
+    CLOUD_PROFILES_ANNOTATION,
+    REGION_CONFIG,
+    RegionConfig,
+    UnreadableDistances,
+    config_for,
+)
 from hortus.gardener.livemigration.phases import (
     ABORT,
     ABORTED,
@@ -82,9 +85,10 @@ __all__ = [
     "SiteMember",
     "SiteState",
     "StepRefused",
-    "distance_limit",
-    "distances_for",
+    "UnreadableDistances",
+    "config_for",
     "forbidden",
+    "forbidden_at_creation",
     "migration_record",
     "next_step",
     "problems",

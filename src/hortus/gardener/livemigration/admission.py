@@ -1,27 +1,18 @@
 """The garden's admission of a migration, and Gardener's rules for it. Pure.
 
-Source: gardener, plugin/pkg/shoot/validator, and docs/operations/control_plane_migration.md.
+Source: gardener/gardener, plugin/pkg/shoot/validator (1.150), and docs/operations/control_plane_migration.md. Beyond
+it: a migration that has not ended and a deletion are refused here, before anything begins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from hortus.gardener.livemigration.phases import (
-    ALLOW_DISTANT,
-    DEFAULT_DISTANCE,
-    DISTANCE_LIMIT,
-    LIVE_MIGRATE,
-    WITHOUT_HA,
-)
-from hortus.kube.numbers import decimal
-
-REGION_CONFIG: Final = ("scheduling.gardener.cloud/purpose", "region-config")
-"""Label of the ConfigMaps with distances."""
-CLOUD_PROFILES_ANNOTATION: Final = "scheduling.gardener.cloud/cloudprofiles"
+from hortus.gardener.livemigration.distances import RegionConfig, UnreadableDistances
+from hortus.gardener.livemigration.phases import ALLOW_DISTANT, LIVE_MIGRATE, WITHOUT_HA
+from hortus.kube.numbers import boolean
 
 
 class _Camel(msgspec.Struct, frozen=True, rename="camel"):
@@ -91,7 +82,14 @@ class MovingShoot(_Camel, frozen=True):
         return self.metadata.annotations or {}
 
     def asks(self, annotation: str) -> bool:
-        return self.annotations.get(annotation) == "true"
+        """Reports whether an annotation is true, in any spelling of Go's strconv.ParseBool."""
+        return boolean(self.annotations.get(annotation, "")) is True
+
+    @property
+    def cloud_profile(self) -> str:
+        """Name of its CloudProfile, by either of the fields that hold it."""
+        profile = self.spec.cloud_profile
+        return profile.name if profile is not None else self.spec.cloud_profile_name or ""
 
     @property
     def moves(self) -> bool:
@@ -120,91 +118,83 @@ class MovingSeed(_Camel, frozen=True):
     status: _SeedStatus = _SeedStatus()
 
 
-class RegionConfig(_Camel, frozen=True):
-    """A ConfigMap of distances between regions, in milliseconds."""
-
-    metadata: _Metadata = _Metadata()
-    data: Mapping[str, str] | None = None
+def forbidden_at_creation(shoot: MovingShoot) -> list[str]:
+    """The reasons to refuse a new Shoot: it is on no seed from which it could move."""
+    if not shoot.asks(LIVE_MIGRATE):
+        return []
+    return [f"metadata.annotations[{LIVE_MIGRATE}]: Forbidden: annotation must not be set on shoot creation"]
 
 
 def forbidden(
-    shoot: MovingShoot, source: MovingSeed, destination: MovingSeed, distances: Mapping[str, Mapping[str, int]] | None
+    shoot: MovingShoot, source: MovingSeed, destination: MovingSeed, config: RegionConfig | None
 ) -> list[str]:
-    """The reasons to refuse a changed spec.seedName. `distances` has no entry, or is None, where nobody wrote them."""
-    return [*_state(shoot), *_seeds(shoot, source, destination), *_distance(shoot, source, destination, distances)]
+    """The reasons to refuse a changed spec.seedName. `config` has the distances for the Shoot's cloud profile."""
+    found = [
+        *_state(shoot),
+        *_seeds(source, destination),
+        *_distance(shoot, source, destination, config),
+    ]
+    return [f"spec.seedName: {one}" for one in found]
 
 
 def _state(shoot: MovingShoot) -> Iterator[str]:
     plane = shoot.spec.control_plane
     if (plane is None or plane.high_availability is None) and not shoot.asks(WITHOUT_HA):
         yield (
-            "spec.controlPlane.highAvailability: Required value: live migration needs a control plane with high "
-            "availability"
+            "Forbidden: shoot control plane must be configured for high availability to perform a live control plane "
+            "migration: set spec.controlPlane.highAvailability"
         )
     wants_sleep = shoot.spec.hibernation is not None and bool(shoot.spec.hibernation.enabled)
     if wants_sleep or shoot.status.hibernated:
-        yield "spec.hibernation.enabled: Forbidden: a hibernated or waking cluster cannot be migrated live"
+        yield "Forbidden: live control plane migration is not supported for hibernated or waking-up shoots"
     last = shoot.status.last_operation
     if last is not None and (last.type in ("Migrate", "Restore") and last.state != "Succeeded"):
-        yield f"status.lastOperation: Forbidden: the operation {last.type} has not ended"
+        yield f"Forbidden: the operation {last.type} has not ended"
     if shoot.metadata.deletion_timestamp:
-        yield "metadata.deletionTimestamp: Forbidden: the cluster is being deleted"
+        yield "Forbidden: the cluster is being deleted"
 
 
-def _seeds(shoot: MovingShoot, source: MovingSeed, destination: MovingSeed) -> Iterator[str]:
+def _seeds(source: MovingSeed, destination: MovingSeed) -> Iterator[str]:
     old, new = source.spec.provider.type, destination.spec.provider.type
     if old != new:
-        yield (
-            f'spec.seedName: Invalid value: "{destination.metadata.name}": its provider type is {new}, that of the '
-            f"present seed is {old}"
-        )
-    before, after = source.status.gardener.version, destination.status.gardener.version
-    if not before or not after:
-        yield "spec.seedName: Forbidden: the gardenlets of both seeds must have reported their versions"
-    elif before != after:
-        yield f"spec.seedName: Forbidden: the gardenlets differ: {before} at the present seed, {after} at the other"
+        yield f"Forbidden: source and destination seeds must use the same provider type ({old} -> {new})"
+    versions = [("source", source), ("destination", destination)]
+    if missing := [(which, seed) for which, seed in versions if not seed.status.gardener.version]:
+        for which, seed in missing:
+            yield f'Forbidden: gardenlet version not reported for {which} seed "{seed.metadata.name}"'
+    elif source.status.gardener.version != destination.status.gardener.version:
+        shown = ", ".join(f"{seed.metadata.name}: {seed.status.gardener.version}" for _, seed in versions)
+        yield f"Forbidden: source and destination seeds must run the same gardenlet version ({shown})"
 
 
 def _distance(
-    shoot: MovingShoot, source: MovingSeed, destination: MovingSeed, distances: Mapping[str, Mapping[str, int]] | None
+    shoot: MovingShoot, source: MovingSeed, destination: MovingSeed, config: RegionConfig | None
 ) -> Iterator[str]:
     here, there = source.spec.provider.region, destination.spec.provider.region
     if here == there or shoot.asks(ALLOW_DISTANT):
         return
     allow = f"or allow it with the annotation {ALLOW_DISTANT}=true"
-    if distances is None:
-        yield f"spec.seedName: Forbidden: no ConfigMap has distances of regions for the cloud profile: add one, {allow}"
-    elif here not in distances or there not in distances[here]:
-        yield f"spec.seedName: Forbidden: the distance from {here} to {there} is not known: add it, {allow}"
-    elif distances[here][there] > (limit := distance_limit(shoot)):
+    if config is None:
         yield (
-            f"spec.seedName: Forbidden: the distance from {here} to {there} is {distances[here][there]}, the limit is "
-            f"{limit}: choose a nearer seed, {allow}"
+            f'Forbidden: no scheduler region ConfigMap found for cloud profile "{shoot.cloud_profile}" (source region '
+            f"{here}, destination region {there}): add one, {allow}"
         )
-
-
-def distance_limit(shoot: MovingShoot) -> int:
-    """The largest distance, by annotation."""
-    text = shoot.annotations.get(DISTANCE_LIMIT, "")
-    return int(text) if text.isascii() and text.isdigit() else DEFAULT_DISTANCE
-
-
-def distances_for(shoot: MovingShoot, configs: Iterable[RegionConfig]) -> dict[str, dict[str, int]] | None:
-    """The distances that a ConfigMap has for the cloud profile of a Shoot; None where there is none."""
-    profile = shoot.spec.cloud_profile
-    name = profile.name if profile is not None else shoot.spec.cloud_profile_name or ""
-    for one in configs:
-        named = (one.metadata.annotations or {}).get(CLOUD_PROFILES_ANNOTATION, "")
-        if name in (part.strip() for part in named.split(",")):
-            return {region: _row(text) for region, text in (one.data or {}).items()}
-    return None
-
-
-def _row(text: str) -> dict[str, int]:
-    row: dict[str, int] = {}
-    for line in text.splitlines():
-        region, colon, number = line.partition(":")
-        distance = decimal(number.strip())
-        if colon and distance is not None:
-            row[region.strip()] = distance
-    return row
+        return
+    name = config.metadata.name
+    try:
+        limit, distances = config.limit, config.distances_from(here)
+    except UnreadableDistances as error:
+        yield f"Internal error: {error}"
+        return
+    if distances is None:
+        yield f'Forbidden: source region {here} not configured in region ConfigMap "{name}": add it, {allow}'
+    elif there not in distances:
+        yield (
+            f"Forbidden: distance from source region {here} to destination region {there} not configured in region "
+            f'ConfigMap "{name}": add it, {allow}'
+        )
+    elif distances[there] > limit:
+        yield (
+            f"Forbidden: distance {distances[there]} from source region {here} to destination region {there} exceeds "
+            f"threshold {limit}: choose a nearer seed, {allow}"
+        )

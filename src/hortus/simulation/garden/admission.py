@@ -18,7 +18,15 @@ import orjson
 from hortus.apiserver.resources.scope import RequestScope
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.store.backend import StoreKey
-from hortus.gardener.livemigration import REGION_CONFIG, MovingSeed, MovingShoot, RegionConfig, distances_for, forbidden
+from hortus.gardener.livemigration import (
+    REGION_CONFIG,
+    MovingSeed,
+    MovingShoot,
+    RegionConfig,
+    config_for,
+    forbidden,
+    forbidden_at_creation,
+)
 from hortus.gardener.machineimages import UnreadableProfile, cloud_profile_problems, defaulted, profile_of
 from hortus.kube import naming
 from hortus.kube.clock import Clock
@@ -79,10 +87,12 @@ class ShootAdmission:
             await self._merge_exposure(obj)
         complete(obj, profile, now)
         if found := list(problems(obj, old, profile, now)):
-            raise _forbidden(obj, found[0] if len(found) == 1 else f"[{', '.join(found)}]")
+            raise _refused(obj, found)
         await self._check_bindings(scope, obj, old)
         if old is not None:
             await self._check_migration(obj, old)
+        elif found := forbidden_at_creation(msgspec.convert(obj, MovingShoot)):
+            raise _refused(obj, found)
         return orjson.dumps(obj["spec"]) != before
 
     async def _profile(self, shoot: Object) -> Object | None:
@@ -105,8 +115,9 @@ class ShootAdmission:
         if seeds[1] is None:
             raise _forbidden(shoot, f'spec.seedName: Invalid value: "{after}": there is no such Seed')
         source, destination = (msgspec.convert(one or {}, MovingSeed) for one in seeds)
-        if found := forbidden(moving, source, destination, distances_for(moving, await self._distances())):
-            raise _forbidden(shoot, found[0] if len(found) == 1 else f"[{', '.join(found)}]")
+        config = config_for(moving.cloud_profile, await self._distances())
+        if found := forbidden(moving, source, destination, config):
+            raise _refused(shoot, found)
 
     async def _distances(self) -> list[RegionConfig]:
         key, value = REGION_CONFIG
@@ -238,6 +249,10 @@ def _admit_profile(profile: Object | None, old: Object | None) -> bool:
 def _machines(shoot: Object) -> list[Any]:
     workers = (shoot["spec"].get("provider") or {}).get("workers") or ()
     return [(worker["machine"]["type"], worker["maximum"], worker.get("volume")) for worker in workers]
+
+
+def _refused(shoot: Object, problems: list[str]) -> Forbidden:
+    return _forbidden(shoot, problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
 
 
 def _forbidden(shoot: Object, why: str) -> Forbidden:

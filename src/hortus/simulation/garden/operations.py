@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hortus.gardener.livemigration import LIVE_MIGRATE, RECORD
+from hortus.kube.numbers import boolean
 from hortus.kube.objects import Object, format_time, parse_time
 from hortus.simulation.settings import ERROR_CODES, GardenSettings
 
@@ -127,7 +128,7 @@ def moves(shoot: Object) -> bool:
 def moves_live(shoot: Object) -> bool:
     """Reports whether the coordinator of live migrations has a shoot, which gardenlet leaves alone meanwhile."""
     annotations = shoot["metadata"].get("annotations") or {}
-    return RECORD in annotations or (annotations.get(LIVE_MIGRATE) == "true" and moves(shoot))
+    return RECORD in annotations or (boolean(annotations.get(LIVE_MIGRATE, "")) is True and moves(shoot))
 
 
 def home(shoot: Object) -> str:

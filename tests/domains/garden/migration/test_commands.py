@@ -14,9 +14,10 @@ from hortus.domains.garden.migration.asking import NO_COORDINATOR, MigrationRequ
 from hortus.domains.garden.migration.coordinator import add_coordinator
 from hortus.domains.garden.migration.showing import MigrationProgress
 from hortus.engine import Manager
-from hortus.gardener.livemigration import ABORT, ALLOW_DISTANT, COORDINATOR_MAP
+from hortus.gardener.livemigration import ABORT, ALLOW_DISTANT, COORDINATOR_MAP, LIVE_MIGRATE
 from hortus.kube import Client
 from hortus.kube.clock import SystemClock
+from hortus.kube.errors import Forbidden
 from hortus.kube.objects import Object, Resource
 from hortus.simulation.garden.kinds import SEEDS, SHOOTS
 from hortus.simulation.garden.livemigration.planes import SimulatedPlanes
@@ -97,7 +98,10 @@ async def test_a_plan_names_everything_that_speaks_against_it_and_changes_nothin
     requests = MigrationRequests(garden, name, NAMESPACE)
     plan = await requests.plan("aws-2", {})
     assert (plan.source, plan.destination, plan.distance, plan.limit) == ("aws-1", "aws-2", 220, 180)
-    assert [one.split(":")[0] for one in plan.problems] == ["spec.controlPlane.highAvailability", "spec.seedName"]
+    assert [one.rpartition(": ")[2] for one in plan.problems] == [
+        "set spec.controlPlane.highAvailability",
+        f"choose a nearer seed, or allow it with the annotation {ALLOW_DISTANT}=true",
+    ]
     assert plan.lines()[-2] == "The garden would refuse it."
     assert await garden.get(SHOOTS, name, NAMESPACE) == before
     with pytest.raises(CommandError, match="is on seed aws-1 already"):
@@ -129,13 +133,18 @@ async def test_a_garden_without_a_coordinator_is_asked_for_nothing(garden: Clien
 @pytest.mark.parametrize(
     ("seed", "spec", "wishes", "why"),
     [
-        ("aws-2", {"controlPlane": {}}, FAR, "spec.controlPlane.highAvailability: Required value"),
-        ("aws-2", {"hibernation": {"enabled": True}}, FAR, "spec.hibernation.enabled: Forbidden"),
-        ("azure-1", {}, FAR, "its provider type is azure, that of the present seed is aws"),
-        ("aws-2", {}, {}, "is 220, the limit is 180"),
+        ("aws-2", {"controlPlane": {}}, FAR, "shoot control plane must be configured for high availability"),
+        ("aws-2", {"hibernation": {"enabled": True}}, FAR, "is not supported for hibernated or waking-up shoots"),
+        ("azure-1", {}, FAR, "source and destination seeds must use the same provider type (aws -> azure)"),
+        (
+            "aws-2",
+            {},
+            {},
+            "distance 220 from source region eu-central-1 to destination region us-east-1 exceeds threshold 180",
+        ),
         ("nowhere", {}, FAR, "there is no such Seed"),
-        ("old", {}, FAR, "the gardenlets differ: v1.120.0 at the present seed, v1.119.0 at the other"),
-        ("silent", {}, FAR, "must have reported their versions"),
+        ("old", {}, FAR, "must run the same gardenlet version (aws-1: v1.120.0, old: v1.119.0)"),
+        ("silent", {}, FAR, 'gardenlet version not reported for destination seed "silent"'),
     ],
 )
 async def test_the_garden_refuses_a_move_that_its_admission_forbids(
@@ -155,6 +164,13 @@ async def test_the_garden_refuses_a_move_that_its_admission_forbids(
     left = await garden.get(SHOOTS, name, NAMESPACE)
     assert left["spec"]["seedName"] == "aws-1"
     assert "migration.gardener.cloud/live-migrate" not in left["metadata"].get("annotations", {})
+
+
+async def test_a_new_shoot_may_not_ask_to_move(garden: Client) -> None:
+    shoot = small_shoot("demo", next(_numbers))
+    shoot["metadata"] |= {"namespace": NAMESPACE, "annotations": {LIVE_MIGRATE: "T"}}
+    with pytest.raises(Forbidden, match="annotation must not be set on shoot creation"):
+        await garden.create(SHOOTS, shoot)
 
 
 async def test_an_abort_turns_a_migration_back_and_is_refused_without_one(garden: Client) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from hortus.domains.garden.kinds.extension import GardenExtension
 from hortus.domains.garden.kinds.seedcluster import GardenShoot
+from hortus.kube.numbers import boolean
 
 OPERATION: Final = "gardener.cloud/operation"
 RECONCILE_WORD: Final = "reconcile"
@@ -28,8 +29,6 @@ PROCESSING: Final = "Processing"
 SUCCEEDED: Final = "Succeeded"
 ERROR: Final = "Error"
 FAILED: Final = "Failed"
-
-_TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 
 def due_operation(
@@ -80,9 +79,9 @@ def is_migrated(extension: GardenExtension) -> bool:
 def is_paused(shoot: GardenShoot) -> bool:
     """True for a Shoot that gardenlet itself does not touch: in state Failed, or ignored by its owner."""
     last = shoot.status.last_operation
-    return (last is not None and last.state == FAILED) or shoot.metadata.annotations.get(IGNORE) in _TRUE
+    return (last is not None and last.state == FAILED) or boolean(shoot.metadata.annotations.get(IGNORE, "")) is True
 
 
 def is_force_deleted(shoot: GardenShoot) -> bool:
     """True for a Shoot whose deletion leaves the infrastructure and the content of the cluster as they are."""
-    return shoot.metadata.annotations.get(FORCE_DELETION) in _TRUE
+    return boolean(shoot.metadata.annotations.get(FORCE_DELETION, "")) is True

@@ -14,12 +14,12 @@ from hortus.gardener.livemigration import (
     MovingSeed,
     MovingShoot,
     RegionConfig,
-    distance_limit,
-    distances_for,
+    UnreadableDistances,
+    config_for,
     forbidden,
 )
 from hortus.kube import Client
-from hortus.kube.errors import ApiError, Forbidden, Invalid, NotFound, NotServed
+from hortus.kube.errors import ApiError, Forbidden, NotFound, NotServed
 from hortus.kube.objects import Object, Resource
 from hortus.terminal import CommandError
 
@@ -45,7 +45,8 @@ class MigrationPlan(msgspec.Struct, frozen=True, kw_only=True):
     destination: str
     regions: tuple[str, str]
     distance: int | None
-    limit: int
+    limit: int | None
+    """The largest distance that the garden allows, in milliseconds. None, as `distance`, where it is not known."""
     versions: tuple[str, str]
     is_ha: bool
     problems: tuple[str, ...]
@@ -90,10 +91,11 @@ class MigrationRequests:
             raise CommandError(f"Shoot {self._name} is on seed {seed} already")
         source, destination = await self._seed(present), await self._seed(seed)
         configs, unknown = await self._distances()
-        distances = distances_for(shoot, configs)
+        config = config_for(shoot.cloud_profile, configs)
         here, there = source.spec.provider.region, destination.spec.provider.region
+        distance, limit = _distance(config, here, there)
         plane = shoot.spec.control_plane
-        found = forbidden(shoot, source, destination, distances)
+        found = forbidden(shoot, source, destination, config)
         if not await self._has_coordinator():
             found.insert(0, NO_COORDINATOR)
         return MigrationPlan(
@@ -101,8 +103,8 @@ class MigrationRequests:
             source=present,
             destination=seed,
             regions=(here, there),
-            distance=(distances or {}).get(here, {}).get(there),
-            limit=distance_limit(shoot),
+            distance=distance,
+            limit=limit,
             versions=(source.status.gardener.version, destination.status.gardener.version),
             is_ha=plane is not None and plane.high_availability is not None,
             problems=tuple(found),
@@ -124,10 +126,13 @@ class MigrationRequests:
             raise CommandError(f"Shoot {self._name} is on its way to seed {shoot.spec.seed_name}: abort that first")
         if not await self._has_coordinator():
             raise CommandError(NO_COORDINATOR)
-        await self.annotate({LIVE_MIGRATE: "true", **wishes})
+        try:
+            await self.annotate({LIVE_MIGRATE: "true", **wishes})
+        except ApiError as error:  # so does a garden without the feature gate LiveControlPlaneMigration
+            raise CommandError(f"the garden refuses: {error}") from None
         try:
             await self._bind(seed)
-        except (Forbidden, Invalid, ApiError) as error:
+        except ApiError as error:
             await self.annotate(dict.fromkeys((LIVE_MIGRATE, *wishes)))
             raise CommandError(f"the garden refuses: {error}") from None
 
@@ -203,3 +208,13 @@ class MigrationRequests:
         except Forbidden:
             return [], (f"the distances of regions: you may not read ConfigMaps in namespace {_GARDEN}",)
         return msgspec.convert(found, list[RegionConfig]), ()
+
+
+def _distance(config: RegionConfig | None, here: str, there: str) -> tuple[int | None, int | None]:
+    """The distance between two regions and the largest one that is allowed. `forbidden` says what cannot be read."""
+    if config is None:
+        return None, None
+    try:
+        return (config.distances_from(here) or {}).get(there), config.limit
+    except UnreadableDistances:
+        return None, None
