@@ -340,6 +340,14 @@ def test_unknown_fields_and_a_foreign_reference_are_warned_of() -> None:
     )
 
 
+def test_unknown_fields_of_templates_are_warned_of_and_not_applied() -> None:
+    found = read_flux(whole({**GIT, "sepc": {}, "status": {}}, {**SYNC, "data": 1}), P, shoot())
+    assert (found.errors, found.warnings) == ((), (f"{_S}.sepc: unknown field", f"{_K}.data: unknown field"))
+    assert found.plan.source is not None and found.plan.kustomization is not None
+    for made in (found.plan.source, found.plan.kustomization):
+        assert sorted(made) == ["apiVersion", "kind", "metadata", "spec"]
+
+
 def test_a_moved_kustomization_is_warned_of_at_admission() -> None:
     def warned(former: Any, after: Any) -> tuple[str, ...]:
         return FluxReviewer().review(ConfigReview(config=after, shoot=shoot(), path=P, former=former)).warnings

@@ -185,7 +185,7 @@ class _Reader(FieldReader):
             self.errors.append(required(f"{path}.mirror", "give the address of the registry that has all images"))
         bundle = f"{path}.caBundleSecretReferenceName"
         return MirrorRegistry(
-            mirror=self.address(written.mirror, f"{path}.mirror"),
+            mirror=self.registry_address(written.mirror, f"{path}.mirror"),
             bundle=self.text(written.ca_bundle_secret_reference_name, bundle),
             secret=self.text(written.secret_reference_name, f"{path}.secretReferenceName"),
             strict=self.flag(written.strict, f"{path}.strict", default=True),

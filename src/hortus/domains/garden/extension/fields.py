@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -17,7 +17,8 @@ LAST_PORT: Final = 65_535
 _LABEL: Final = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _LONGEST_NAME: Final = 253
-_PORT: Final = re.compile(r"[0-9]{1,5}")
+_PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
+_HOST_RULE: Final = "a name of DNS in lower case or an address of IPv4, perhaps with a port such as :5000"
 _QUOTED: Final = frozenset('"\\')
 """Characters that end a text in TOML, or begin an escape."""
 
@@ -106,14 +107,13 @@ class FieldReader:
         if value is None:
             self.errors.append(required(path, "give the registry as it stands in the names of images"))
             return ""
-        host, colon, port = value.rpartition(":") if isinstance(value, str) and ":" in value else (value, "", "")
-        if not is_name(host) or (colon and not (_PORT.fullmatch(port) and 0 < int(port) <= LAST_PORT)):
-            self.errors.append(invalid(path, value, "must be a host, or host:port"))
+        if not isinstance(value, str) or not _is_host(value):
+            self.errors.append(invalid(path, value, f"must be {_HOST_RULE}"))
             return ""
-        return str(value)
+        return value
 
     def address(self, value: Any, path: str) -> str:
-        """The address of a registry, perhaps with a path, without a slash at its end; empty where it is absent."""
+        """An address of HTTP, perhaps with a path, without a slash at its end; empty where it is absent."""
         if value is None:
             return ""
         try:
@@ -131,6 +131,26 @@ class FieldReader:
         if found.scheme == "http":
             self.warnings.append(f"{path}: without TLS anybody on the way can alter images")
         return str(value).rstrip("/")
+
+    def registry_address(self, value: Any, path: str) -> str:
+        """The address of a registry, by the rules of gardener-extension-registry-cache."""
+        found = self.address(value, path)
+        if not found:
+            return ""
+        parts = urlsplit(found)
+        if not _is_host(parts.netloc):
+            self.errors.append(invalid(path, value, f"its host must be {_HOST_RULE}"))
+        elif {".", ".."} & {*unquote(parts.path).split("/")}:
+            self.errors.append(invalid(path, value, "its path must have no segment . or .."))
+        else:
+            return found
+        return ""
+
+
+def _is_host(text: str) -> bool:
+    """Reports whether a text is a name of DNS or an address of IPv4, perhaps with a port."""
+    host, colon, port = text.rpartition(":") if ":" in text else (text, "", "")
+    return is_name(host) and (not colon or (_PORT.fullmatch(port) is not None and int(port) <= LAST_PORT))
 
 
 def parse_network(text: str, *, strict: bool = True) -> IPv4Network | IPv6Network:

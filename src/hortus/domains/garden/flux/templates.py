@@ -66,6 +66,10 @@ class _Template(msgspec.Struct, rename="camel"):
     spec: Any = None
 
 
+_TEMPLATE_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
+"""Fields of a template that need no warning. A status is for controllers to write, and it is not applied."""
+
+
 class TemplateReader:
     """Judges templates; problems go to the lists that it is given."""
 
@@ -135,6 +139,7 @@ class TemplateReader:
         if not isinstance(holder.template, Mapping):
             self.errors.append(type_invalid(path, holder.template, "must be an object"))
             return None
+        self.warnings += [f"{path}.{name}: unknown field" for name in holder.template if name not in _TEMPLATE_FIELDS]
         found = msgspec.convert(holder.template, _Template)
         before = len(self.errors)
         if found.api_version != version:

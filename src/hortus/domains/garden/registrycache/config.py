@@ -194,7 +194,7 @@ class _Reader(FieldReader):
 
     def _origin(self, value: Any, path: str) -> str:
         """An address without a path."""
-        found = self.address(value, path)
+        found = self.registry_address(value, path)
         if found and urlsplit(found).path:
             self.errors.append(forbidden(path, "must have no path"))
             return ""

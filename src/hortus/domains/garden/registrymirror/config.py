@@ -105,7 +105,7 @@ class _Reader(FieldReader):
         if isinstance(value, Mapping) and written.host is None:
             self.errors.append(required(f"{path}.host", "give the address of the mirror"))
         return MirrorHost(
-            url=self.address(written.host, f"{path}.host"),
+            url=self.registry_address(written.host, f"{path}.host"),
             capabilities=self._capabilities(written.capabilities, f"{path}.capabilities"),
             bundle=self.text(written.ca_bundle_secret_reference_name, f"{path}.caBundleSecretReferenceName"),
             override_path=self.flag(written.override_path, f"{path}.overridePath", default=False),
