@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
+from typing import Any
 
 import pytest
 from tests.dashboard.conftest import ACCOUNTS, FLEET, HOME, NAMESPACES, Browser, World
@@ -10,6 +12,9 @@ from tests.dashboard.test_streams import event_with
 from tests.waiting import until
 
 from hortus.dashboard import server, sessions, viewers
+from hortus.kube import Client, Resource
+from hortus.kube.errors import ServiceUnavailable
+from hortus.kube.objects import Object
 
 EVERYTHING = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}]
 
@@ -17,6 +22,13 @@ EVERYTHING = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", 
 async def another_token(world: World, account: str) -> str:
     made = await world.admin.create_subresource(ACCOUNTS, account, "token", {"spec": {"expirationSeconds": 3600}}, HOME)
     return str(made["status"]["token"])
+
+
+async def use_tokens(world: World, account: str, count: int) -> None:
+    for _ in range(count):
+        token = await another_token(world, account)
+        reply = await world.browser().get("/clusters", Accept="application/json", Authorization=f"Bearer {token}")
+        assert reply.status == 200
 
 
 async def is_open(browser: Browser) -> bool:
@@ -50,12 +62,28 @@ async def test_where_there_are_too_many_sessions_one_of_whoever_has_most_ends(
 async def test_tokens_of_one_user_keep_few_viewers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(viewers, "_MOST_OF_USER", 3)
     signed = await world.signed_in(await world.account("eve", EVERYTHING))
-    for _ in range(6):
-        token = await another_token(world, "eve")
-        reply = await world.browser().get("/clusters", Accept="application/json", Authorization=f"Bearer {token}")
-        assert reply.status == 200
+    await use_tokens(world, "eve", 6)
     assert len(world.dashboard._viewers._known) == 4  # that of the session, and the latest three
     assert await is_open(signed)
+
+
+async def test_two_who_make_room_at_once_end_each_viewer_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    await world.account("eve", EVERYTHING)
+    await use_tokens(world, "eve", 4)
+    monkeypatch.setattr(viewers, "_MOST_OF_USER", 2)
+    known = world.dashboard._viewers
+    (user,) = {one.username for one in known._known.values()}
+    await asyncio.gather(known._make_room(user), known._make_room(user))
+    assert len(known._known) == 1
+
+
+async def test_two_sweeps_at_once_end_each_viewer_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    await world.account("eve", EVERYTHING)
+    await use_tokens(world, "eve", 3)
+    monkeypatch.setattr(viewers, "IDLE", 0.0)
+    known = world.dashboard._viewers
+    await asyncio.gather(known.sweep(), known.sweep())
+    assert known._known == {}
 
 
 async def test_a_viewer_watches_few_namespaces_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,3 +148,26 @@ async def test_a_viewer_who_may_not_read_the_namespace_itself_sees_what_is_in_it
     browser = await world.signed_in(await world.account("narrow", rules, namespace=HOME))
     notes = (await browser.document(f"/clusters?namespace={HOME}"))["notes"]
     assert notes and not any("gardenerclusters" in note or "there is no namespace" in note for note in notes)
+
+
+async def test_a_namespace_that_cannot_be_read_is_taken_to_exist(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    browser, get, asked = await world.signed_in(), Client.get, list[str]()
+
+    async def fails(client: Client, resource: Resource, name: str, *rest: Any, **options: Any) -> Object:
+        if resource.kind == "Namespace":
+            asked.append(name)
+            raise ServiceUnavailable("the storage is away")
+        return await get(client, resource, name, *rest, **options)
+
+    monkeypatch.setattr(Client, "get", fails)
+    for _ in range(2):
+        assert (await browser.document(f"/clusters?namespace={HOME}"))["notes"] == []
+    assert asked == [HOME]  # the kinds are settled by the first answer
+
+
+async def test_few_contents_of_pages_that_are_read_are_held_for_a_viewer(world: World) -> None:
+    browser = await world.signed_in()
+    for number in range(6):
+        assert (await browser.get(f"/health?q=text-{number}")).status == 200
+    (held,) = world.dashboard._composer._read_last.values()
+    assert len(held) == 4

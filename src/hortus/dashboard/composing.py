@@ -29,6 +29,8 @@ PATIENCE: Final = 0.4
 """Seconds that a page waits for the first lists; what is missing then follows by the page's stream."""
 _KEPT: Final = 128
 """Contents that are kept for open pages that show the same."""
+_READ_KEPT: Final = 4
+"""Contents of a viewer's pages that are read when they are shown: of a plan that was forgotten no more are held."""
 _DRAWN: Final = 32 << 20
 """Characters of drawn pages that are kept."""
 _SHORTEST: Final = 0.1
@@ -107,34 +109,34 @@ class Drawings:
     def __init__(self, beats: Beats, clock: Clock) -> None:
         self._beats = beats
         self._clock = clock
-        self._long = asyncio.Semaphore(1)
+        self._long = asyncio.Lock()
         self._known: dict[tuple[int, str], tuple[Content, Drawn]] = {}
+        """By the `id` of a content, which stays its own as long as the content is held here."""
 
     async def of(self, content: Content, *, csrf: str, now: float) -> Drawn:
         """The parts of a page. Those of an overview have no form of a session, so all sessions share them."""
         token = csrf if content.key is not None or content.upload else ""
         place = id(content), token
-        if (known := self._found(content, place)) is None:
+        if (known := self._known.get(place)) is None:
             parts: list[PagePart] = []
             pieces = draw(content, csrf=token, now=now)
-            if not self._goes_on(pieces, parts):
+            if not self._draw(pieces, parts):
                 async with self._long:
                     while known is None:
                         await asyncio.sleep(0)  # others have their turn
-                        known = self._found(content, place)
-                        if known is None and self._goes_on(pieces, parts):
+                        known = self._known.get(place)
+                        if known is None and self._draw(pieces, parts):
                             break
-            known = known or Drawn(content.title, parts)
-        _keep(self._known, place, (content, known))
-        while sum(drawn.size for _, drawn in self._known.values()) > _DRAWN:
+        if known is not None:
+            _keep(self._known, place, known)
+            return known[1]
+        drawn = Drawn(content.title, parts)
+        _keep(self._known, place, (content, drawn))
+        while sum(one.size for _, one in self._known.values()) > _DRAWN:
             del self._known[next(iter(self._known))]
-        return known
+        return drawn
 
-    def _found(self, content: Content, place: tuple[int, str]) -> Drawn | None:
-        known = self._known.get(place)
-        return known[1] if known is not None and known[0] is content else None
-
-    def _goes_on(self, pieces: Iterator[PagePart], parts: list[PagePart]) -> bool:
+    def _draw(self, pieces: Iterator[PagePart], parts: list[PagePart]) -> bool:
         """Draws for a moment; returns True at the end."""
         with self._beats.working():
             began = self._clock.monotonic()
@@ -216,7 +218,7 @@ class Composer:
         place, kept = (page.name, key, namespace, filters), self._read_last.setdefault(viewer, {})
         known = kept.get(place)
         content = known if known is not None and known == content else content  # an equal one keeps its picture
-        _keep(kept, place, content)
+        _keep(kept, place, content, _READ_KEPT)
         return content
 
     @property
@@ -256,10 +258,10 @@ class _Place(NamedTuple):
     seen: VisibleState
 
 
-def _keep(known: dict[_K, _V], key: _K, value: _V) -> None:
+def _keep(known: dict[_K, _V], key: _K, value: _V, most: int = _KEPT) -> None:
     """Keeps a value as the one that was used last; the one that was used least recently makes room."""
     known.pop(key, None)
-    if len(known) >= _KEPT:
+    if len(known) >= most:
         del known[next(iter(known))]
     known[key] = value
 

@@ -55,7 +55,6 @@ class Guard:
 
     def __init__(self, origins: frozenset[str]) -> None:
         """`origins` are scheme and authority, such as https://hortus.example.org."""
-        self._origins = origins
         self._hosts = {_authority(URL(origin)): origin for origin in origins}
 
     @web.middleware

@@ -103,7 +103,7 @@ class PlansPage(ReadPage):
         self._users: dict[str, str] = {}
         """The users of open plans, the oldest first."""
         self._uploading: set[str] = set()
-        self._reading = asyncio.Semaphore(1)
+        self._reading = asyncio.Lock()
 
     @contextmanager
     def one_at_a_time(self, viewer: Viewer) -> Iterator[None]:
@@ -131,12 +131,10 @@ class PlansPage(ReadPage):
         """Forgets the oldest plan of a user, or of all, where there are too many."""
         known = {key: plans for plans in self._open.values() for key in plans}
         self._users = {key: whose for key, whose in self._users.items() if key in known}
-        for own, most in (
-            ([key for key, whose in self._users.items() if whose == user], _KEPT),
-            ([*known], _KEPT_IN_ALL),
-        ):
-            if len(own) >= most:
-                oldest = next(key for key in self._users if key in own)
+        own = [key for key, whose in self._users.items() if whose == user]
+        for keys, most in ((own, _KEPT), ([*self._users], _KEPT_IN_ALL)):
+            if len(keys) >= most:
+                oldest = keys[0]
                 del known[oldest][oldest], self._users[oldest]
                 return
 

@@ -20,7 +20,7 @@ from hortus.engine.fleetreading import KeptValues, ReadGarden
 from hortus.engine.pages import AccessNeed
 from hortus.kube import Client
 from hortus.kube.clock import Clock
-from hortus.kube.errors import Forbidden, NotFound, Unauthorized
+from hortus.kube.errors import KubeError, NotFound, Unauthorized
 from hortus.kube.objects import ObjectKey, Resource
 
 _NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
@@ -77,8 +77,9 @@ class FleetWatch:
         wanted = [kind for kind in dict.fromkeys(kinds) if not self._is_out_of_reach(kind)]
         if not all(map(self._is_settled, wanted)):
             async with self._beginning:  # of all pages that find the same, the first asks
-                missing = bool(self.namespace) and await self._is_missing()
-                await asyncio.gather(*(self._begin(kind, missing) for kind in wanted if not self._is_settled(kind)))
+                if unsettled := [kind for kind in wanted if not self._is_settled(kind)]:
+                    missing = bool(self.namespace) and await self._is_missing()
+                    await asyncio.gather(*(self._begin(kind, missing) for kind in unsettled))
         waiting = [cache for kind, cache in self._caches.items() if not cache.has_synced and not self._problem_of(kind)]
         if waiting:
             synced = [asyncio.ensure_future(cache.synced()) for cache in waiting]
@@ -130,12 +131,17 @@ class FleetWatch:
             await caches.stop()
 
     async def _is_missing(self) -> bool:
-        """Reports whether there is no such namespace; one that the viewer may not read is taken to exist."""
+        """Reports whether there is no such namespace; one that cannot be read is taken to exist.
+
+        Raises Unauthorized.
+        """
         try:
             await self._client.get(_NAMESPACES, self.namespace)
         except NotFound:
             return True
-        except Forbidden:
+        except Unauthorized:
+            raise
+        except KubeError:
             pass  # the permissions for what is in it decide
         return False
 

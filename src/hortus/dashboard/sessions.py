@@ -137,9 +137,9 @@ class ViewerSessions:
         found.end()
         return found.credential if found.ends > self._clock.now() else None
 
-    def signed_in(self) -> set[int]:
-        """The viewers that have a session, by `id`."""
-        return {id(session.viewer) for session in self._known.values()}
+    def signed_in(self) -> set[Viewer]:
+        """The viewers that have a session."""
+        return {session.viewer for session in self._known.values()}
 
     def sweep(self) -> None:
         """Forgets what ended."""

@@ -74,7 +74,7 @@ class ViewerCredential(NamedTuple):
 def _revealed(value: object) -> str:
     if isinstance(value, Secret):
         return value.reveal()
-    raise NotImplementedError(f"a {type(value).__name__} is no part of a credential")
+    raise TypeError(f"a {type(value).__name__} is no part of a credential")
 
 
 def token_credential(cluster: Access, token: str) -> ViewerCredential:
@@ -198,8 +198,8 @@ class Viewer:
 class Viewers:
     """All viewers by their credentials."""
 
-    def __init__(self, clock: Clock, signed_in: Callable[[], set[int]]) -> None:
-        """`signed_in` returns the viewers that have a session, by `id`."""
+    def __init__(self, clock: Clock, signed_in: Callable[[], set[Viewer]]) -> None:
+        """`signed_in` returns the viewers that have a session."""
         self._clock = clock
         self._signed_in = signed_in
         self._known: dict[bytes, Viewer] = {}
@@ -237,10 +237,11 @@ class Viewers:
         if len(own) < _MOST_OF_USER:
             return
         signed_in = self._signed_in()
-        loose = sorted((one.used, key) for key, one in own if id(one) not in signed_in)
+        loose = sorted((one.used, key) for key, one in own if one not in signed_in)
         free = [key for _, key in loose if not self._known[key].has_pages]
-        for key in free[: max(0, len(loose) + 1 - _MOST_OF_USER)]:
-            await self._known.pop(key).close()
+        # All leave before the first is closed: another caller may make room meanwhile.
+        ended = [self._known.pop(key) for key in free[: max(0, len(loose) + 1 - _MOST_OF_USER)]]
+        await asyncio.gather(*(viewer.close() for viewer in ended))
         if len(loose) - len(free) >= _MOST_OF_USER:
             raise TooManyAtOnce(f"{_MOST_OF_USER} tokens of {user} are in use at once: use one for many requests")
 
@@ -248,9 +249,9 @@ class Viewers:
         """Ends the watches of idle viewers, and forgets those without a session."""
         signed_in = self._signed_in()
         for digest, viewer in list(self._known.items()):
-            if viewer.idle and id(viewer) not in signed_in:
-                del self._known[digest]
-                await viewer.close()
+            if viewer.idle and viewer not in signed_in:
+                if self._known.pop(digest, None) is not None:  # another caller may have ended it meanwhile
+                    await viewer.close()
             elif viewer.idle and viewer.watching:
                 await viewer.rest()
 
