@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from hortus.engine import StepError
-from hortus.engine.deputies import ACCOUNT, GO_NAMESPACES, Action, Deputies, deputy_of
+from hortus.engine.deputies import ACCOUNT, GO_NAMESPACES, Action, Deputies, deputy_of, trusted_namespaces
 from hortus.kube import Client, Resource
 from hortus.kube.errors import Forbidden
 from hortus.testing import FakeClock, TestCluster
@@ -52,6 +52,15 @@ async def _grant(admin: Client) -> None:
 def test_a_namespace_is_trusted_by_its_whole_name(trusted: str, namespace: str, expected: bool) -> None:
     client = Client.over(None)  # type: ignore[arg-type]
     assert Deputies(client, trusted, clock=FakeClock()).trusts(namespace) is expected
+
+
+def test_the_one_watched_namespace_is_trusted_besides() -> None:
+    client = Client.over(None)  # type: ignore[arg-type]
+    values = {"trusted-namespaces": "a,b*", "watch-namespace": "mine"}
+    deputies = Deputies(client, trusted_namespaces(values), clock=FakeClock())
+    assert [deputies.trusts(name) for name in ("a", "b1", "mine", "other")] == [True, True, True, False]
+    watches_all = Deputies(client, trusted_namespaces({**values, "watch-namespace": ""}), clock=FakeClock())
+    assert [watches_all.trusts(name) for name in ("a", "mine", "")] == [True, False, False]
 
 
 async def test_calls_for_an_untrusted_namespace_are_made_as_its_deputy(admin: Client) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from hortus.domains import Domain, ProcessContext, Reload
 from hortus.engine import Cache, Manager, without_managed_fields
-from hortus.engine.deputies import Deputies
+from hortus.engine.deputies import Deputies, trusted_namespaces
 from hortus.engine.hosting import Host, HostWorld, follow
 from hortus.engine.kubeconfigs import SECRETS, sealed
 from hortus.engine.leftovers import LeftoverRecorder
@@ -70,8 +70,7 @@ async def process_context(
                 shoots=_shoots(manager, garden, garden_namespace, domains) if file else Cache("shoots of no garden"),
                 pool=pool,
                 kubeconfigs=kubeconfigs,
-                # One watched namespace is the operator's choice, as is that of the Go systems.
-                deputies=Deputies(client, f"{values['trusted-namespaces']},{namespace}", clock=manager.clock),
+                deputies=Deputies(client, trusted_namespaces(values), clock=manager.clock),
                 gate=_gate(manager, values),
                 change_kinds=[kind for domain in domains if domain.served(values) for kind in domain.change_kinds()],
                 leftovers=LeftoverRecorder(

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hortus.engine.outcomes import Actor, StepError
 from hortus.engine.rbac import Permission
@@ -65,6 +66,12 @@ class Action(NamedTuple):
         named = "/".join(filter(None, (self.resource, self.name)))
         where = f" in namespace {self.namespace}" if self.namespace else ""
         return f"{self.verb} {named}{f' of {self.group}' if self.group else ''}{where}"
+
+
+def trusted_namespaces(values: Mapping[str, Any]) -> str:
+    """The namespaces that a process with these values of flags trusts, as `Deputies` takes them."""
+    # One watched namespace is the operator's choice, as is that of the Go systems.
+    return f"{values['trusted-namespaces']},{values['watch-namespace']}"
 
 
 def deputy_of(namespace: str) -> str:

@@ -24,7 +24,17 @@ from hortus.cli.fleet.screen import Picture, Screen
 from hortus.domains import all_domains
 from hortus.engine.fleet import FleetRow, RowStanding
 from hortus.engine.fleetreading import FleetReader, NotAFleet, ReadGarden
-from hortus.terminal import CommandError, Connections, OutputFormat, Table, clean, open_garden, plain, print_table
+from hortus.terminal import (
+    CommandError,
+    Connections,
+    OutputFormat,
+    Table,
+    clean,
+    open_garden,
+    plain,
+    print_line,
+    print_table,
+)
 from hortus.terminal.failures import coloured
 
 Chosen = Callable[[Sequence[FleetRow], float], list[FleetRow]]
@@ -117,7 +127,7 @@ def _print(
 
 def _print_notes(reader: FleetReader) -> None:
     for note in reader.notes:
-        click.echo(f"note: {clean(note)}", err=True)
+        print_line(f"note: {note}", err=True)
 
 
 async def _read(reader: FleetReader) -> None:

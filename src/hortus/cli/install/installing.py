@@ -48,7 +48,7 @@ class InstallOrder(NamedTuple):
 
         async with client:
             namespace = "" if self.garden_account else self.namespace
-            installation = Installation(client, found, click.echo, namespace=namespace, adopt=self.adopt)
+            installation = Installation(client, found, print_line, namespace=namespace, adopt=self.adopt)
             if self.diff:
                 _show(await installation.plan())
                 return

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import click
-
 from hortus.cli.install.removing import Removal, remove_account
 from hortus.terminal import Connect, confirm, print_line
 
@@ -13,7 +11,7 @@ from hortus.terminal import Connect, confirm, print_line
 async def uninstall_account(connect: Connect, project: str, *, yes: bool) -> None:
     async with connect().garden() as client:
         confirm(f"Delete Hortus' account in project {project} of {client.host}?", yes=yes)
-        await remove_account(client, project, click.echo)
+        await remove_account(client, project, print_line)
 
 
 async def uninstall_hortus(
@@ -26,7 +24,7 @@ async def uninstall_hortus(
             _list(f"This is deleted from {client.host}:", plan.deleted)
             _list("This stays:", plan.kept)
         confirm(f"Uninstall Hortus from namespace {namespace} of {client.host}?", yes=yes)
-        await removal.apply(click.echo, timeout=timeout)
+        await removal.apply(print_line, timeout=timeout)
         if plan.kept and yes:
             _list("This stays:", plan.kept)
 

@@ -129,7 +129,7 @@ def _print(plan: FleetPlan, output: OutputFormat) -> None:
         click.echo(html(plan))
     else:
         from hortus.simulation.plan.printing import lines, markdown
-        from hortus.terminal import clean
+        from hortus.terminal import print_line
 
         for line in (markdown if output.name == "markdown" else lines)(plan):
-            click.echo(clean(line) if line else "")
+            print_line(line)

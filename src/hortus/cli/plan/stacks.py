@@ -25,7 +25,7 @@ from hortus.domains.stacks.openstack.settings import openstack_settings
 from hortus.domains.stacks.releases import Library, open_library
 from hortus.domains.stacks.types import ImageOptions
 from hortus.engine import EventRecorder, Manager
-from hortus.engine.deputies import Deputies
+from hortus.engine.deputies import Deputies, trusted_namespaces
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.kube import Client
 from hortus.kube.errors import KubeError
@@ -105,7 +105,7 @@ def _add_images(manager: Manager, client: Client, library: Library, values: Mapp
         library=library,
         settings=settings,
         resync=values["stacks-resync"],
-        deputies=Deputies(client, values["trusted-namespaces"], clock=manager.clock),
+        deputies=Deputies(client, trusted_namespaces(values), clock=manager.clock),
         leftovers=LeftoverRecorder(None, ""),
         namespace=values["watch-namespace"],
         open_service=_full_cloud,

@@ -11,6 +11,7 @@ from hortus.domains.garden.extension.topic import ExtensionTopic
 from hortus.domains.garden.extension.webhookflags import seed_webhook_settings
 from hortus.domains.garden.settings import extension_settings
 from hortus.domains.garden.topics import all_topics, extension_topics
+from hortus.engine.deputies import trusted_namespaces
 from hortus.engine.hosting import follow
 from hortus.kube import Client, ConnectionSettings
 from hortus.kube.kubeconfig import load, through_proxy
@@ -27,7 +28,7 @@ def add_to(process: ProcessContext) -> None:
     view = seed_view(
         process.manager,
         _seed(process, settings.kubeconfig),
-        trusted=process.values["trusted-namespaces"],
+        trusted=trusted_namespaces(process.values),
         is_own=not settings.kubeconfig,
     )
     known = extension_topics()

@@ -48,6 +48,7 @@ from hortus.terminal import (
     confirm,
     counted,
     plain,
+    print_line,
     print_table,
 )
 
@@ -264,7 +265,7 @@ def _show(report: Report, telling: Telling, command: str) -> None:
 def _show_diff(entry: Entry) -> None:
     """The diff, or in a line that programs which read diffs pass over the reason why there is none."""
     for line in entry.diff.splitlines():
-        click.echo(clean(line) if line else "")
+        print_line(line)
     if entry.outcome in (Outcome.REFUSED, Outcome.FAILED) or not entry.diff:
         for reason in entry.problems or (entry.why,):
             click.echo(f"# {clean(entry.shoot)}: {entry.outcome}: {clean(reason)}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hortus.terminal import CommandError, CommandGroup, Connect, Connections, clean, run
+from hortus.terminal import CommandError, CommandGroup, Connect, Connections, print_line, run
 
 if TYPE_CHECKING:
     from hortus.domains.stacks.forms.classes import ClusterForm
@@ -55,7 +55,7 @@ async def _form(
     from hortus.domains.stacks.forms.manifest import manifest
 
     for line in manifest(form, name, namespace):
-        click.echo(clean(line) if line else "")
+        print_line(line)
 
 
 async def _read(client: Client, class_name: str, namespace: str) -> ClusterForm:
