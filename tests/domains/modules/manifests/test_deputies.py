@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 
-from tests.domains.granting import grant, reads_secret
+import pytest
+from tests.domains.granting import grant, grant_verbs, reads_secret, take_back
 from tests.domains.modules.manifests.world import CONFIG_MAPS, HOME, MODULES, ModuleWorld, config_map, is_ready, state
 
 from hortus.domains.modules.names import Label
 from hortus.domains.modules.types import MANIFESTS
+from hortus.engine import deputies
 from hortus.engine.deputies import Action
 from hortus.engine.kubeconfigs import SECRETS
 from hortus.engine.leftovers.types import LEFTOVERS
@@ -40,19 +42,25 @@ async def test_a_module_is_installed_where_the_namespace_may_read_the_kubeconfig
         await here.until(is_ready)
 
 
-async def test_a_deletion_without_permission_ends_and_records_what_is_left(here: ModuleWorld) -> None:
+async def test_a_deletion_without_permission_ends_and_records_what_is_left(
+    here: ModuleWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deputies, "_ALLOWED_FOR", 0.0)
+    here.trusted = "none"
+    permission = await grant_verbs(here.client, HOME, "", "secrets", "get", where=HOME, names=["kubeconfig-one"])
     await here.manifest(here.layers.push(config_map("one")))
     async with here.controllers():
         await here.until(is_ready)
-    here.trusted = "none"
-    await here.client.delete(MANIFESTS, "one-module", HOME)
-    async with here.controllers():
+        await take_back(here.client, permission, where=HOME)
+        await here.client.delete(MANIFESTS, "one-module", HOME)
         await here.until_gone()
     await here.inside.get(CONFIG_MAPS, "one", MODULES)
     (left,) = (await here.client.list(LEFTOVERS, HOME)).items
     assert left["spec"]["reason"] == "NotPruned"
     assert REFUSED in left["spec"]["message"]
     assert f"ConfigMap {MODULES}/one" in [item["what"] for item in left["spec"]["items"]]
+    # Otherwise the objects would be taken to be gone as soon as another cluster has none of these names.
+    assert left["spec"]["cluster"]["identity"] == await here.uid_inside()
 
 
 async def test_secrets_are_given_to_a_module_where_the_namespace_may_list_them(here: ModuleWorld) -> None:

@@ -37,6 +37,9 @@ from hortus.engine.leftovers.types import LEFTOVERS
 from hortus.kube.objects import Object, Resource
 
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+CLUSTER_BINDINGS = Resource(
+    "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
+)
 BUSY = ["--manifest-requeue-busy-interval=100ms"]
 HOLDS: Any = {"finalizers": ["example.org/holds"]}
 
@@ -190,7 +193,6 @@ async def test_1_without_an_access_secret_the_manifest_goes_and_a_leftover_remai
 
 async def test_what_is_left_in_a_silent_cluster_is_recorded_with_the_way_to_it(here: ModuleWorld) -> None:
     here.flags = ["--module-detach-after=1ms", "--manifest-requeue-busy-interval=100ms"]
-    uid = (await here.inside.get_raw("/api/v1/namespaces/kube-system"))["metadata"]["uid"]
     async with AsyncExitStack() as answering:
         way = await answering.enter_async_context(front(here.server, f"{here.name}-one"))
         await here.lead_to(way.kubeconfig)
@@ -202,7 +204,34 @@ async def test_what_is_left_in_a_silent_cluster_is_recorded_with_the_way_to_it(h
             await here.until_gone()
     (left,) = (await here.client.list(LEFTOVERS, HOME)).items
     cluster = left["spec"]["cluster"]
-    assert (cluster["identity"], cluster["address"]) == (uid, way.address)
+    assert (cluster["identity"], cluster["address"]) == (await here.uid_inside(), way.address)
+
+
+async def account_inside(here: ModuleWorld, name: str) -> str:
+    """The token of an administrator of the cluster, until the binding of that name is deleted."""
+    await here.inside.create(SERVICE_ACCOUNTS, {"metadata": {"name": name, "namespace": "default"}})
+    role = {"apiGroup": CLUSTER_BINDINGS.group, "kind": "ClusterRole", "name": "cluster-admin"}
+    subjects = [{"kind": "ServiceAccount", "name": name, "namespace": "default"}]
+    await here.inside.create(CLUSTER_BINDINGS, {"metadata": {"name": name}, "roleRef": role, "subjects": subjects})
+    spec = {"spec": {"expirationSeconds": 3600}}
+    made = await here.inside.create_subresource(SERVICE_ACCOUNTS, name, "token", spec, "default")
+    return str(made["status"]["token"])
+
+
+async def test_what_is_left_in_a_cluster_that_refuses_is_recorded_with_the_way_to_it(here: ModuleWorld) -> None:
+    here.flags = ["--module-detach-after=1ms", "--manifest-requeue-busy-interval=100ms"]
+    kubeconfig = here.server.kubeconfig_dict(f"{here.name}-one")
+    kubeconfig["users"][0]["user"] = {"token": await account_inside(here, "installer")}
+    await here.lead_to(kubeconfig)
+    await here.manifest(here.layers.push(config_map("one")))
+    async with here.controllers():
+        await here.until(is_ready)
+        await here.inside.delete(CLUSTER_BINDINGS, "installer")
+        await here.client.delete(MANIFESTS, "one-module", HOME)
+        await here.until_gone()
+    (left,) = (await here.client.list(LEFTOVERS, HOME)).items
+    assert left["spec"]["reason"] == "NotPruned"
+    assert left["spec"]["cluster"]["identity"] == await here.uid_inside()
 
 
 async def test_1_a_cluster_that_never_answers_again_does_not_hold_a_deletion_for_ever(here: ModuleWorld) -> None:

@@ -215,6 +215,10 @@ class ModuleWorld:
                     return str(event.object["note"])
         raise AssertionError("the watch ended")
 
+    async def uid_inside(self) -> str:
+        """The uid by which the cluster is known."""
+        return str((await self.inside.get_raw("/api/v1/namespaces/kube-system"))["metadata"]["uid"])
+
     # Objects of the control plane.
 
     async def secret(self, kyma: str = "one", *, name: str = "", workload: str = "one") -> Object:

@@ -48,7 +48,7 @@ class ManifestContext(ReconcileContext[Manifest]):
         self.editions: set[Edition] = set()
         """Editions of the Deployments that were observed."""
 
-    place: KubeconfigRef
+    place: KubeconfigRef = KubeconfigRef("", "", "")
     """The place of the cluster's kubeconfig. Set by the step that connects, like all that follows by its step."""
     client: Client
     kinds: DiscoveredKinds

@@ -18,7 +18,6 @@ from hortus.engine.applysets import UnknownKind
 from hortus.engine.events import WARNING
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.leftovers.types import LeftoverReason
-from hortus.engine.remote import MemberIdentity
 from hortus.kube.errors import NotFound, NotServed
 from hortus.kube.objects import GroupVersionKind, Object, Resource, key_of, parse_time
 
@@ -119,11 +118,10 @@ class ModuleRemoval:
 
     # A cluster that is gone or silent.
 
-    async def detach(
-        self, context: ManifestContext, reason: str, problem: str, member: MemberIdentity | None = None
-    ) -> Result | None:
+    async def detach(self, context: ManifestContext, reason: str, problem: str) -> Result | None:
         """Releases a Manifest without its cluster, with a record of the objects that may be left there."""
-        await self._leftovers.record(debt_of(context, member or MemberIdentity(), reason=reason, message=problem))
+        member = self._clusters.identity(context.place)
+        await self._leftovers.record(debt_of(context, member, reason=reason, message=problem))
         left = ", ".join(f"{one.kind} {one.name}" for one in context.synced[:_SHOWN])
         if context.synced:
             text = f"Released without its cluster: {problem}. Objects that may be left there: {left}"
@@ -137,8 +135,7 @@ class ModuleRemoval:
         began = max(parse_time(context.object.metadata.deletion_timestamp or ""), state.since)
         if state.usable or context.now - began < self._settings.detach_after:
             return False
-        member = self._clusters.identity(context.place)
-        await self.detach(context, LeftoverReason.CLUSTER_UNREACHABLE, problem, member)
+        await self.detach(context, LeftoverReason.CLUSTER_UNREACHABLE, problem)
         return True
 
     async def detach_refused(self, context: ManifestContext, problem: str) -> bool:
