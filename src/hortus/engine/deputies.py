@@ -68,6 +68,11 @@ class Action(NamedTuple):
         return f"{self.verb} {named}{f' of {self.group}' if self.group else ''}{where}"
 
 
+def secret_reading(namespace: str, name: str) -> Action:
+    """The action of reading one Secret, which is worth all that it leads to."""
+    return Action("get", "", "secrets", namespace, name)
+
+
 def trusted_namespaces(values: Mapping[str, Any]) -> str:
     """The namespaces that a process with these values of flags trusts, as `Deputies` takes them."""
     # One watched namespace is the operator's choice, as is that of the Go systems.
@@ -80,10 +85,10 @@ def deputy_of(namespace: str) -> str:
 
 
 class Deputies:
-    """Gives each namespace the permissions with which its objects act. One for a process."""
+    """Gives each namespace the permissions with which its objects act. A process has one."""
 
     def __init__(self, client: Client, trusted: str, *, clock: Clock) -> None:
-        """`client` is the management cluster with the process's own permissions.
+        """`client` reaches the cluster of the objects with the process's own permissions.
 
         `trusted` are names of namespaces, separated by commas, where * stands for any text.
         """
@@ -103,7 +108,7 @@ class Deputies:
         return "Hortus" if self.trusts(namespace) else deputy_of(namespace)
 
     def client(self, namespace: str) -> Client:
-        """The management cluster with the permissions of the objects in this namespace."""
+        """A client with the permissions of the objects in this namespace."""
         if self.trusts(namespace):
             return self._client
         if (found := self._clients.get(namespace)) is None:
@@ -126,10 +131,20 @@ class Deputies:
             self._answers.popitem(last=False)
         return allowed
 
-    async def require(self, namespace: str, action: Action) -> None:
-        """Raises StepError, with the reason NotPermitted, for what objects of this namespace may not have done."""
+    async def require(
+        self,
+        namespace: str,
+        action: Action,
+        *,
+        reason: str = "NotPermitted",
+        condition: str = "",
+        after: float = _RETRY,
+    ) -> None:
+        """Raises StepError for what objects of this namespace may not have done."""
         if not await self.may(namespace, action):
-            raise StepError(refusal(namespace, action), reason="NotPermitted", actor=Actor.OPERATOR, after=_RETRY)
+            raise StepError(
+                refusal(namespace, action), reason=reason, condition=condition, actor=Actor.OPERATOR, after=after
+            )
 
 
 def refusal(namespace: str, action: Action) -> str:

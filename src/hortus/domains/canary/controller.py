@@ -36,8 +36,7 @@ from hortus.engine import (
     Wiring,
     metadata_of,
 )
-from hortus.engine.deputies import Action, Deputies
-from hortus.engine.kubeconfigs import SECRETS
+from hortus.engine.deputies import Deputies, secret_reading
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.remote import KubeconfigRef
 from hortus.kube import Client
@@ -194,8 +193,7 @@ class CanaryController(KindController[CanaryContext]):
     async def _cluster_of(self, run: Run) -> Client:
         """The cluster of the run, whose name every writer of the book may change. Raises StepError."""
         place = KubeconfigRef(self.key.namespace, f"kubeconfig-{run.name}", KUBECONFIG_KEY)
-        reading = Action("get", SECRETS.group, SECRETS.plural, place.namespace, place.name)
-        await self._deputies.require(place.namespace, reading)
+        await self._deputies.require(place.namespace, secret_reading(place.namespace, place.name))
         return self._clusters(place)
 
     async def _delete(self, context: CanaryContext) -> None:

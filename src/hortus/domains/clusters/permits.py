@@ -14,7 +14,6 @@ from hortus.domains.clusters.outline import ShootOutline
 from hortus.domains.clusters.pauses import PERMIT
 from hortus.domains.clusters.shoots import SHOOTS
 from hortus.domains.clusters.types import NOT_PERMITTED, ConditionType, Runtime
-from hortus.engine import Actor, StepError
 from hortus.engine.deputies import Action, Deputies, refusal
 
 _BINDINGS = "secretbindings"
@@ -63,15 +62,9 @@ class Permits:
         return [one for one in runtimes if await self._deputies.may(one.metadata.namespace, action)]
 
     async def _require(self, runtime: Runtime, action: Action) -> None:
-        namespace = runtime.metadata.namespace
-        if not await self._deputies.may(namespace, action):
-            raise StepError(
-                refusal(namespace, action),
-                reason=NOT_PERMITTED,
-                condition=ConditionType.PROVISIONED,
-                actor=Actor.OPERATOR,
-                after=PERMIT,
-            )
+        await self._deputies.require(
+            runtime.metadata.namespace, action, reason=NOT_PERMITTED, condition=ConditionType.PROVISIONED, after=PERMIT
+        )
 
     def _action(self, verb: str, resource: str, name: str = "") -> Action:
         return Action(verb, SHOOTS.group, resource, self._garden_namespace, name)

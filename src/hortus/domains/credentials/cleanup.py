@@ -78,7 +78,7 @@ class Cleanup:
         key = secret.key
         if key.namespace == claim.namespace:
             return True
-        allowed = await self._deputies.may(claim.namespace, Action("delete", "", SECRETS.plural, *key))
+        allowed = await self._deputies.may(claim.namespace, Action("delete", SECRETS.group, SECRETS.plural, *key))
         if not allowed:
             _log.warning("left the secret of a cluster that is gone", secret=str(key), claim=claim.key)
         return allowed

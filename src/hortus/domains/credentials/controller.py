@@ -43,7 +43,6 @@ from hortus.engine import (
     NORMAL,
     TRUE,
     WARNING,
-    Actor,
     Announcement,
     KindController,
     Priority,
@@ -55,7 +54,7 @@ from hortus.engine import (
     Wiring,
     metadata_of,
 )
-from hortus.engine.deputies import Action, Deputies, refusal
+from hortus.engine.deputies import Action, Deputies
 from hortus.engine.kubeconfigs import SECRETS, KubeconfigSecret, RepairBackoff, restores_identity
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.rollouts import RolloutGate, waits_for
@@ -344,10 +343,7 @@ class GardenerClusterController(KindController[ClusterContext]):
 
     async def _require(self, cluster: GardenerCluster, action: Action, reason: str) -> None:
         """Raises StepError with a reason of the contract for what the cluster's namespace may not have done."""
-        namespace = cluster.metadata.namespace
-        if not await self._deputies.may(namespace, action):
-            text = refusal(namespace, action)
-            raise StepError(text, reason=reason, actor=Actor.OPERATOR, after=MISSING_SHOOT_PAUSE)
+        await self._deputies.require(cluster.metadata.namespace, action, reason=reason, after=MISSING_SHOOT_PAUSE)
 
     def _pause_repairs(self, context: ClusterContext, why: str) -> None:
         """Report a Secret that is damaged again and again, and repair it less and less often."""

@@ -38,9 +38,10 @@ class SecretStores:
 
     def of(self, namespace: str, secret: ObjectKey) -> KubeconfigStore:
         """The store for a Secret of the clusters of a namespace: by their deputy where it lies elsewhere."""
-        return self.ours if namespace == secret.namespace else self.deputy_of(namespace)
+        return self.ours if namespace == secret.namespace else self.by_deputy(namespace)
 
-    def deputy_of(self, namespace: str) -> KubeconfigStore:
+    def by_deputy(self, namespace: str) -> KubeconfigStore:
+        """The store with the permissions of the clusters of a namespace."""
         if self._deputies.trusts(namespace):
             return self.ours
         return KubeconfigStore(self._deputies.client(namespace), self._cache, field_manager=MANAGER)
@@ -126,7 +127,7 @@ class ClusterSecrets:
         store = self._stores.of(namespace, secret.key)
         if claim_of(secret) is None and not is_ours(cluster, secret):
             # Another system's, and not a plain object of the cluster before this patch.
-            store = self._stores.deputy_of(namespace)
+            store = self._stores.by_deputy(namespace)
         with _reported_as(Reason.UPDATE_FAILED):
             return await store.change(secret, patch)
 

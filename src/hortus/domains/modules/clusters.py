@@ -9,8 +9,8 @@ from typing import Final, Protocol
 from hortus.domains.modules.names import ACCESS_KEY, Label
 from hortus.engine import Actor, Cache, Change, StepError, by_label, read
 from hortus.engine.applysets import DiscoveredKinds
-from hortus.engine.deputies import Action, Deputies
-from hortus.engine.kubeconfigs import SECRETS, KubeconfigSecret
+from hortus.engine.deputies import Deputies, secret_reading
+from hortus.engine.kubeconfigs import KubeconfigSecret
 from hortus.engine.remote import KubeconfigRef, MemberIdentity, RemotePool, RemoteState, RemoteUnavailable
 from hortus.kube import Client
 from hortus.kube.errors import Unauthorized
@@ -90,8 +90,7 @@ class KymaClusters:
 
     async def permit(self, place: KubeconfigRef) -> None:
         """Raises StepError unless the namespace may read the kubeconfig, which is worth all of the cluster."""
-        action = Action("get", SECRETS.group, SECRETS.plural, place.namespace, place.name)
-        await self._deputies.require(place.namespace, action)
+        await self._deputies.require(place.namespace, secret_reading(place.namespace, place.name))
 
     def client(self, place: KubeconfigRef) -> Client:
         """A client of the cluster whose kubeconfig lies there; nothing is connected yet."""

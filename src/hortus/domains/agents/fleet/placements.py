@@ -46,8 +46,7 @@ from hortus.domains.inventory.types import ClusterProfile, is_hibernated
 from hortus.engine import Actor, KindController, Result, StepError, Steps, TypedCache, Wiring
 from hortus.engine.applysets import ForeignObject, ObjectAction
 from hortus.engine.backoff import spread
-from hortus.engine.deputies import Action, Deputies
-from hortus.engine.kubeconfigs import SECRETS
+from hortus.engine.deputies import Deputies, secret_reading
 from hortus.engine.outcomes import NEVER
 from hortus.engine.rollouts import RolloutGate
 from hortus.kube.errors import KubeError, NotFound, TransportError, Unauthorized
@@ -215,9 +214,7 @@ class AgentPlacementController(KindController[PlacementContext]):
     async def _permit(self, context: PlacementContext) -> None:
         """Refuses a cluster whose kubeconfig the objects of this namespace may not have."""
         place = context.place
-        await self._deputies.require(
-            context.key.namespace, Action("get", SECRETS.group, SECRETS.plural, place.namespace, place.name)
-        )
+        await self._deputies.require(context.key.namespace, secret_reading(place.namespace, place.name))
 
     async def _admit(self, context: PlacementContext) -> Result | None:
         """Holds a change back until a rollout admits the cluster, which keeps its present version until then."""

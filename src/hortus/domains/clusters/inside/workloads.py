@@ -10,7 +10,7 @@ from hortus.domains.clusters import service
 from hortus.domains.clusters.types import Runtime
 from hortus.domains.credentials.types import Label
 from hortus.engine import Cache, metadata_of
-from hortus.engine.deputies import Action, Deputies, refusal
+from hortus.engine.deputies import Deputies, refusal, secret_reading
 from hortus.engine.remote import SECRETS, KubeconfigRef, Phase, RemotePool, RemoteUnavailable
 from hortus.kube import Client
 from hortus.kube.errors import ApiError, KubeError, NotFound, TooManyRequests, TransportError
@@ -76,7 +76,7 @@ class PoolWorkloads:
             raise InsideError(str(error), transient=_passes(error)) from error
 
     async def _check_permission(self, place: KubeconfigRef) -> None:
-        reading = Action("get", SECRETS.group, SECRETS.plural, place.namespace, place.name)
+        reading = secret_reading(place.namespace, place.name)
         if not await self._deputies.may(place.namespace, reading):
             raise NotPermitted(refusal(place.namespace, reading))
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hortus.domains.garden.gardenlets import config
-from hortus.domains.garden.gardenlets.bootstrap import SECRETS
 from hortus.domains.garden.kinds.gardenlet import Gardenlet
 from hortus.domains.garden.kinds.seed import SEEDS
-from hortus.engine.deputies import Action
+from hortus.engine.deputies import Action, secret_reading
 
 
 def needs_of_deployment(gardenlet: Gardenlet) -> Iterator[Action]:
@@ -21,16 +20,12 @@ def needs_of_deployment(gardenlet: Gardenlet) -> Iterator[Action]:
     spec, chart = gardenlet.spec, gardenlet.spec.deployment.helm.oci_repository
     for reference in (spec.kubeconfig_secret_ref, chart.pull_secret_ref, chart.ca_bundle_secret_ref):
         if reference is not None:
-            yield _reading(gardenlet.metadata.namespace, reference.name)
+            yield secret_reading(gardenlet.metadata.namespace, reference.name)
     backup = config.backup_secret(spec.config or {})
     if backup is not None:
-        yield _reading(backup.namespace, backup.name)
+        yield secret_reading(backup.namespace, backup.name)
 
 
 def removal_of(seed: str) -> Action:
     """The action without which a Gardenlet that is deleted leaves everything where it is."""
     return Action("delete", SEEDS.group, SEEDS.plural, name=seed)
-
-
-def _reading(namespace: str, name: str) -> Action:
-    return Action("get", SECRETS.group, SECRETS.plural, namespace, name)

@@ -73,8 +73,7 @@ from hortus.domains.stacks.types import ClusterAddon
 from hortus.engine import Actor, Cache, Result, Steps, Wiring
 from hortus.engine.applysets import DiscoveredKinds
 from hortus.engine.conditions import FALSE, READY
-from hortus.engine.deputies import Action, Deputies
-from hortus.engine.kubeconfigs import SECRETS
+from hortus.engine.deputies import Deputies, secret_reading
 from hortus.engine.outcomes import NEVER
 from hortus.engine.rollouts import RolloutGate
 from hortus.kube.objects import Object, ObjectKey
@@ -180,9 +179,8 @@ class ClusterAddonController(StackController[AddonContext]):
 
     async def _permit(self, context: AddonContext) -> None:
         """Raises ConditionError unless the namespace may read the kubeconfig, which is worth all of the cluster."""
-        place = kubeconfig_secret(context.cluster.metadata.name)
-        action = Action("get", SECRETS.group, SECRETS.plural, context.key.namespace, place)
-        await context.require(self._deputies, action, condition=AddonCondition.CLUSTER_READY)
+        reading = secret_reading(context.key.namespace, kubeconfig_secret(context.cluster.metadata.name))
+        await context.require(self._deputies, reading, condition=AddonCondition.CLUSTER_READY)
 
     async def _connect(self, context: AddonContext) -> None:
         context.client = await self._workloads.connect(context.cluster.key)

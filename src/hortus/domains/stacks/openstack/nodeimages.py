@@ -33,7 +33,7 @@ from hortus.domains.stacks.openstack.services import ImageServices
 from hortus.domains.stacks.openstack.settings import OpenStackSettings
 from hortus.domains.stacks.types import OPENSTACK_NODE_IMAGES, OpenStackNodeImageRelease, SeverityCondition
 from hortus.engine import NEVER, NORMAL, Actor, Cache, Result, Steps, Wiring, has_finalizer, metadata_of, read
-from hortus.engine.deputies import Action, Deputies, refusal
+from hortus.engine.deputies import Deputies, refusal, secret_reading
 from hortus.engine.leftovers import Debt, LeftoverRecorder, infrastructure_item
 from hortus.engine.leftovers.types import LeftoverReason, LeftoverSource
 from hortus.engine.remote import SECRETS
@@ -116,7 +116,7 @@ class NodeImageController(StackController[NodeImageContext]):
         spec = context.object.spec
         key = ObjectKey(context.key.namespace, spec.identity_ref.name)
         place = f"Secret {key}"
-        await context.require(self._deputies, _reads(key), condition=ImageCondition.CLOUD)
+        await context.require(self._deputies, secret_reading(*key), condition=ImageCondition.CLOUD)
         try:
             secret = await self.wiring.client.get(SECRETS, key.name, key.namespace)
             access = read_cloud(secret, place)
@@ -273,12 +273,12 @@ class NodeImageController(StackController[NodeImageContext]):
         if not self._must_delete(context):
             return None
         namespace, cloud = context.key.namespace, context.object.spec.identity_ref.name
-        reads = _reads(ObjectKey(namespace, cloud))
-        if await self._deputies.may(namespace, reads):
+        reading = secret_reading(namespace, cloud)
+        if await self._deputies.may(namespace, reading):
             await self._connect(context)
             return None
-        await self._leftovers.record(_debt(context, refusal(namespace, reads)))
-        context.warn(ImageEvent.NOT_PERMITTED, f"its image is left behind: {refusal(namespace, reads)}")
+        await self._leftovers.record(_debt(context, refusal(namespace, reading)))
+        context.warn(ImageEvent.NOT_PERMITTED, f"its image is left behind: {refusal(namespace, reading)}")
         await self._release(context)
         return Result()
 
@@ -349,11 +349,6 @@ class NodeImageController(StackController[NodeImageContext]):
     def _has_reason(self, context: NodeImageContext, reason: ImageReason) -> bool:
         found = _condition(context, ImageCondition.ACTIVE)
         return found is not None and found.reason == reason
-
-
-def _reads(secret: ObjectKey) -> Action:
-    """The action of reading the credential of a cloud."""
-    return Action("get", SECRETS.group, SECRETS.plural, secret.namespace, secret.name)
 
 
 def _debt(context: NodeImageContext, message: str) -> Debt:
