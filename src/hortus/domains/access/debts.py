@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from hortus.domains.access.context import AccessContext, Obstacle
 from hortus.engine.applysets.inventory import decode
-from hortus.engine.leftovers import Debt, items_of_inventory, member_cluster
-from hortus.engine.leftovers.types import LeftoverSource
+from hortus.engine.leftovers import Debt, items_of_inventory, member_cluster, source_of
 from hortus.engine.remote import MemberIdentity
 
 
@@ -15,12 +14,7 @@ def debt_of(context: AccessContext, obstacle: Obstacle, member: MemberIdentity) 
     namespace, _, name = access.status.cluster.partition("/")
     inventory = decode("".join(f"{line}\n" for line in context.inventory))
     return Debt(
-        source=LeftoverSource(
-            kind="ClusterAccess",
-            name=access.metadata.name,
-            namespace=access.metadata.namespace,
-            uid=access.metadata.uid,
-        ),
+        source=source_of("ClusterAccess", access.metadata),
         reason=obstacle.reason,
         message=obstacle.message,
         items=tuple(items_of_inventory(inventory)),

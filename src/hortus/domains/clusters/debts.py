@@ -6,8 +6,8 @@ from hortus.domains.clusters import service
 from hortus.domains.clusters.outline import ShootOutline
 from hortus.domains.clusters.shoots import SHOOTS
 from hortus.domains.clusters.types import Runtime
-from hortus.engine.leftovers import Debt, infrastructure_item, object_item
-from hortus.engine.leftovers.types import LeftoverCluster, LeftoverReason, LeftoverSource
+from hortus.engine.leftovers import Debt, infrastructure_item, object_item, source_of
+from hortus.engine.leftovers.types import LeftoverCluster, LeftoverReason
 
 RELEASE_AFTER = 3600.0
 """Seconds after the beginning of a deletion from which a Runtime is released without a Shoot that it may not delete: a
@@ -29,7 +29,7 @@ def infrastructure_debt(runtime: Runtime, shoot: ShootOutline, garden_namespace:
         remove="delete them there, machines and load balancers first, then disks and addresses, networks last",
     )
     return Debt(
-        source=LeftoverSource(kind="Runtime", name=metadata.name, namespace=metadata.namespace, uid=metadata.uid),
+        source=source_of("Runtime", metadata),
         reason=LeftoverReason.DELETION_FORCED,
         message=f"the deletion of shoot {shoot.name} was forced: the garden cleans up no infrastructure",
         items=(item,),
@@ -42,7 +42,7 @@ def shoot_debt(runtime: Runtime, shoot: ShootOutline, garden_namespace: str, ref
     """The debt for a Shoot that the namespace of its Runtime may not delete, for the reason in `refusal`."""
     key, metadata = service.cluster_key(runtime), runtime.metadata
     return Debt(
-        source=LeftoverSource(kind="Runtime", name=metadata.name, namespace=metadata.namespace, uid=metadata.uid),
+        source=source_of("Runtime", metadata),
         reason=LeftoverReason.SHOOT_NOT_DELETED,
         message=f"the Runtime claimed shoot {shoot.name} by its id; see whose it is before you delete it: {refusal}",
         items=(object_item(SHOOTS, garden_namespace, shoot.name, where="Garden", uid=shoot.uid),),

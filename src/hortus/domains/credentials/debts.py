@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
 from hortus.engine.kubeconfigs import SECRETS
-from hortus.engine.leftovers import Debt, object_item
-from hortus.engine.leftovers.types import LeftoverCluster, LeftoverReason, LeftoverSource
+from hortus.engine.leftovers import Debt, object_item, source_of
+from hortus.engine.leftovers.types import LeftoverCluster, LeftoverReason
 from hortus.kube.errors import KubeError
 
 RELEASE_AFTER = 3600.0
@@ -18,9 +18,7 @@ def secret_debt(cluster: GardenerCluster, error: KubeError) -> Debt:
     metadata, place = cluster.metadata, cluster.secret
     item = object_item(SECRETS, place.namespace, place.name, where="Management")
     return Debt(
-        source=LeftoverSource(
-            kind=GARDENER_CLUSTERS.kind, name=metadata.name, namespace=metadata.namespace, uid=metadata.uid
-        ),
+        source=source_of(GARDENER_CLUSTERS.kind, metadata),
         reason=LeftoverReason.SECRET_NOT_DELETED,
         message=f"its kubeconfig could not be deleted: {error}",
         items=(item,),

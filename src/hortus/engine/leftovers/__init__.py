@@ -11,6 +11,7 @@ from hortus.engine.leftovers.debts import (
     object_item,
     quoted,
     safe_text,
+    source_of,
     thing_of,
     ways_of,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "quoted",
     "safe_text",
     "sentence_of",
+    "source_of",
     "summary_of",
     "thing_of",
     "ways_of",

@@ -57,6 +57,11 @@ class Debt(NamedTuple):
     """RFC 3339; the same in each record of one debt."""
 
 
+def source_of(kind: str, metadata: ObjectMeta) -> LeftoverSource:
+    """The source of a debt: the object of that kind and metadata."""
+    return LeftoverSource(kind=kind, name=metadata.name, namespace=metadata.namespace, uid=metadata.uid)
+
+
 def member_cluster(member: MemberIdentity, name: str, namespace: str, *, shoot: str = "") -> LeftoverCluster:
     """The cluster of a debt, as it was reached last."""
     return LeftoverCluster(

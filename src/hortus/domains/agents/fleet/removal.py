@@ -22,8 +22,8 @@ from hortus.domains.inventory.types import ClusterProfile
 from hortus.engine import WARNING, Actor, StepError, TypedCache
 from hortus.engine.applysets import ApplyReport, ObjectAction
 from hortus.engine.applysets.inventory import decode
-from hortus.engine.leftovers import Debt, LeftoverRecorder, items_of_inventory, member_cluster
-from hortus.engine.leftovers.types import LeftoverReason, LeftoverSource
+from hortus.engine.leftovers import Debt, LeftoverRecorder, items_of_inventory, member_cluster, source_of
+from hortus.engine.leftovers.types import LeftoverReason
 from hortus.engine.remote import KubeconfigRef, MemberIdentity
 from hortus.kube.errors import ApiError, KubeError
 from hortus.kube.objects import ObjectKey, parse_time
@@ -96,13 +96,10 @@ class PlacementRemoval:
     async def _detach(self, context: PlacementContext, place: KubeconfigRef | None, reason: str, problem: str) -> None:
         inventory = decode("".join(f"{line}\n" for line in context.inventory))
         metadata, cluster = context.object.metadata, context.object.spec.cluster
-        source = LeftoverSource(
-            kind=AGENT_PLACEMENTS.kind, name=metadata.name, namespace=metadata.namespace, uid=metadata.uid
-        )
         member = self._members.pool.identity(place) if place is not None else MemberIdentity()
         await self._leftovers.record(
             Debt(
-                source=source,
+                source=source_of(AGENT_PLACEMENTS.kind, metadata),
                 reason=reason,
                 message=problem,
                 items=tuple(items_of_inventory(inventory)),

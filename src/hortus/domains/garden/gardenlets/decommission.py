@@ -22,8 +22,8 @@ from hortus.domains.garden.gardenlets.reading import OpenSeed, delete_kubeconfig
 from hortus.domains.garden.kinds.gardenlet import GARDEN_NAMESPACE, GARDENLETS, GardenletCondition
 from hortus.domains.garden.kinds.seed import SEEDS, RegisteredSeed
 from hortus.engine import Actor, Cache, Result, StepError, read, without_managed_fields
-from hortus.engine.leftovers import Debt, LeftoverRecorder, object_item, safe_text
-from hortus.engine.leftovers.types import LeftoverCluster, LeftoverItem, LeftoverReason, LeftoverSource
+from hortus.engine.leftovers import Debt, LeftoverRecorder, object_item, safe_text, source_of
+from hortus.engine.leftovers.types import LeftoverCluster, LeftoverItem, LeftoverReason
 from hortus.kube import Client
 from hortus.kube.errors import KubeError, NotFound
 from hortus.kube.objects import Object, ObjectKey, format_time, parse_time
@@ -135,12 +135,7 @@ class Decommission:
         return (parse_time(start) if start else context.now) + self._deadline - context.now
 
     async def _record(self, context: GardenletContext, items: Iterable[LeftoverItem], reason: str, why: str) -> None:
-        source = LeftoverSource(
-            kind=GARDENLETS.kind,
-            name=context.key.name,
-            namespace=context.key.namespace,
-            uid=context.object.metadata.uid or "",
-        )
+        source = source_of(GARDENLETS.kind, context.object.metadata)
         cluster = LeftoverCluster(name=context.key.name, namespace=context.key.namespace)
         await self._leftovers.record(
             Debt(source, reason, safe_text(why), list(items), cluster=cluster, since=_began(context))

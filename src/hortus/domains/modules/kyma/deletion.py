@@ -26,8 +26,8 @@ from hortus.domains.modules.names import FieldOwner, Finalizer, Label, State
 from hortus.domains.modules.types import KYMAS, MANIFESTS
 from hortus.domains.modules.watching.webhook import identities
 from hortus.engine import NORMAL, Result, StepError, has_finalizer
-from hortus.engine.leftovers import Debt, LeftoverRecorder, member_cluster, object_item
-from hortus.engine.leftovers.types import LeftoverReason, LeftoverSource
+from hortus.engine.leftovers import Debt, LeftoverRecorder, member_cluster, object_item, source_of
+from hortus.engine.leftovers.types import LeftoverReason
 from hortus.engine.remote import MemberIdentity
 from hortus.kube.errors import Forbidden, KubeError, NotFound, TransportError, Unauthorized
 from hortus.kube.objects import ObjectKey, parse_time
@@ -230,9 +230,7 @@ class KymaDeletion:
             *identities(self._remotes.key.namespace),
         ]
         return Debt(
-            source=LeftoverSource(
-                kind="Kyma", name=kyma.metadata.name, namespace=kyma.metadata.namespace, uid=kyma.metadata.uid
-            ),
+            source=source_of("Kyma", kyma.metadata),
             reason=obstacle.reason,
             message=obstacle.message,
             items=tuple(object_item(*one, where="Cluster", actor="ClusterOwner") for one in left),

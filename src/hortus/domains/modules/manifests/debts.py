@@ -5,8 +5,7 @@ from __future__ import annotations
 from hortus.domains.modules.manifests.context import ManifestContext
 from hortus.domains.modules.manifests.synced import guessed_plural
 from hortus.domains.modules.types import MANIFESTS
-from hortus.engine.leftovers import Debt, member_cluster, object_item
-from hortus.engine.leftovers.types import LeftoverSource
+from hortus.engine.leftovers import Debt, member_cluster, object_item, source_of
 from hortus.engine.remote import MemberIdentity
 from hortus.kube.objects import Resource
 
@@ -25,7 +24,7 @@ def debt_of(context: ManifestContext, member: MemberIdentity, *, reason: str, me
         for one in context.synced
     ]
     return Debt(
-        source=LeftoverSource(kind=MANIFESTS.kind, name=metadata.name, namespace=metadata.namespace, uid=metadata.uid),
+        source=source_of(MANIFESTS.kind, metadata),
         reason=reason,
         message=message,
         items=items,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hortus.domains.stacks.types import CLUSTER_STACK_RELEASES
 from hortus.engine import metadata_of
 from hortus.engine.applysets import Inventory
-from hortus.engine.leftovers import Debt, object_item
-from hortus.engine.leftovers.types import LeftoverReason, LeftoverSource
+from hortus.engine.leftovers import Debt, object_item, source_of
+from hortus.engine.leftovers.types import LeftoverReason
 from hortus.kube.objects import Object
 
 
@@ -14,9 +14,7 @@ def debt_of(release: Object, left: Inventory, message: str) -> Debt:
     """The debt for the objects on the management cluster that are left."""
     metadata = metadata_of(release)
     return Debt(
-        source=LeftoverSource(
-            kind=CLUSTER_STACK_RELEASES.kind, name=metadata.name, namespace=metadata.namespace, uid=metadata.uid
-        ),
+        source=source_of(CLUSTER_STACK_RELEASES.kind, metadata),
         reason=LeftoverReason.NOT_PRUNED,
         message=message,
         items=[

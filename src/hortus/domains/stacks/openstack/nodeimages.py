@@ -34,8 +34,8 @@ from hortus.domains.stacks.openstack.settings import OpenStackSettings
 from hortus.domains.stacks.types import OPENSTACK_NODE_IMAGES, OpenStackNodeImageRelease, SeverityCondition
 from hortus.engine import NEVER, NORMAL, Actor, Cache, Result, Steps, Wiring, has_finalizer, metadata_of, read
 from hortus.engine.deputies import Deputies, refusal, secret_reading
-from hortus.engine.leftovers import Debt, LeftoverRecorder, infrastructure_item
-from hortus.engine.leftovers.types import LeftoverReason, LeftoverSource
+from hortus.engine.leftovers import Debt, LeftoverRecorder, infrastructure_item, source_of
+from hortus.engine.leftovers.types import LeftoverReason
 from hortus.engine.remote import SECRETS
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import Object, ObjectKey, parse_time, shaped
@@ -356,9 +356,7 @@ def _debt(context: NodeImageContext, message: str) -> Debt:
     metadata = context.object.metadata
     image = metadata.annotations[IMAGE_ANNOTATION]
     return Debt(
-        source=LeftoverSource(
-            kind=OPENSTACK_NODE_IMAGES.kind, name=metadata.name, namespace=metadata.namespace, uid=metadata.uid
-        ),
+        source=source_of(OPENSTACK_NODE_IMAGES.kind, metadata),
         reason=LeftoverReason.NOT_PRUNED,
         message=message,
         items=[
