@@ -70,10 +70,9 @@ class _Agents(Domain):
 
     def rules(self) -> RbacRules:
         from hortus.domains.agents import rbac
+        from hortus.domains.agents.builders.etcd import SOURCE_NAMESPACE
 
-        etcd = NamespaceRules(
-            rbac.ETCD, namespace_flag="", flag="agents-etcd-namespaces", namespace=rbac.ETCD_NAMESPACE
-        )
+        etcd = NamespaceRules(rbac.ETCD, namespace_flag="", flag="agents-etcd-namespaces", namespace=SOURCE_NAMESPACE)
         return RbacRules(management=rbac.CONTROL, wide=rbac.WIDE, fleet=rbac.FLEET, elsewhere=(etcd,), flag="agents")
 
     def served_by(self) -> str:

@@ -15,6 +15,7 @@ import msgspec
 from hortus.domains.agents.builders.metadata import COMPONENT_LABEL, INSTANCE_LABEL, MANAGED_BY_LABEL, MANAGER
 from hortus.domains.agents.builders.names import AnyAgent
 from hortus.domains.agents.operating.dependents import dependent_of
+from hortus.domains.agents.operating.helm import RELEASE
 from hortus.engine.applysets import AdoptionClaim, FoundObjects, Member, part_of
 from hortus.engine.applysets.adoption import is_applied_by
 from hortus.engine.applysets.wanted import BINDINGS, ROLES
@@ -26,7 +27,6 @@ from hortus.schema import ObjectMeta, OwnerReference
 MARK: Final = "fleet.hortus.dev/agent"
 """Annotation of an object that no owner can be given: kind, namespace, name and uid of its CR."""
 _HELM: Final = "Helm"
-_RELEASE: Final = "instana-agent"
 _RELEASE_NAME: Final = "meta.helm.sh/release-name"
 _RELEASE_NAMESPACE: Final = "meta.helm.sh/release-namespace"
 
@@ -121,7 +121,7 @@ def is_of_release(obj: Object, namespace: str) -> bool:
     if metadata.labels.get(MANAGED_BY_LABEL) != _HELM:
         return False
     place = metadata.annotations.get(_RELEASE_NAMESPACE, metadata.namespace)
-    return metadata.annotations.get(_RELEASE_NAME, _RELEASE) == _RELEASE and place == namespace
+    return metadata.annotations.get(_RELEASE_NAME, RELEASE) == RELEASE and place == namespace
 
 
 def made_for(obj: Object, name: str, namespace: str, binding: Object | None) -> bool:

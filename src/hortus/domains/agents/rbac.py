@@ -19,7 +19,6 @@ from hortus.domains.inventory.types import CLUSTER_PROFILES
 from hortus.engine.deputies import IMPERSONATES, REVIEWS
 from hortus.engine.rbac import Permission
 
-ETCD_NAMESPACE: Final = "openshift-etcd"
 _READ: Final = ("get", "list", "watch")
 _KEEP: Final = (*_READ, "create", "patch", "delete")
 _PLURALS: Final = (INSTANA_AGENTS.plural, INSTANA_AGENTS_REMOTE.plural)

@@ -13,7 +13,7 @@ from hortus.domains.agents.operating.dependents import (
     encode,
     entries_of,
     history_key,
-    left_over,
+    members_of,
     recorded,
     settled,
 )
@@ -57,14 +57,14 @@ def test_the_go_operators_order_and_spacing_are_no_reason_to_write() -> None:
 def test_keys_of_releases_without_a_version_are_pruned_like_others() -> None:
     old = {"v0.0.1-dev_2": one("old"), "v0.0.1-dev_2-dirty": one("older")}
     history = recorded(old, KEY, one("new"))
-    assert set(left_over(history, one("new"))) == {dependent("old"), dependent("older")}
+    assert members_of(history) == {dependent("old"), dependent("older"), dependent("new")}
     assert settled(history, KEY, ()) == {KEY: one("new")}
 
 
 def test_a_set_that_changes_twice_before_it_is_pruned_keeps_both_former_ones() -> None:
     """The Go operator overwrites the dirty copy, which forgets the first set for ever."""
     history = recorded(recorded({KEY: one("first")}, KEY, one("second")), KEY, one("third"))
-    assert set(left_over(history, one("third"))) == {dependent("first"), dependent("second")}
+    assert members_of(history) == {dependent("first"), dependent("second"), dependent("third")}
 
 
 def test_an_unreadable_key_is_named_and_hides_no_other() -> None:
@@ -75,7 +75,7 @@ def test_an_unreadable_key_is_named_and_hides_no_other() -> None:
 def test_an_object_whose_kind_moved_to_another_version_is_the_same_object() -> None:
     old = {Dependent("policy", "PodDisruptionBudget", "monitoring", "one"): "policy/v1beta1"}
     new = {Dependent("policy", "PodDisruptionBudget", "monitoring", "one"): "policy/v1"}
-    assert left_over({"v1_1": old, KEY: new}, new) == {}
+    assert members_of({"v1_1": old, KEY: new}) == set(new)
 
 
 def test_a_key_stays_while_one_of_its_objects_remains() -> None:
@@ -112,15 +112,14 @@ def test_an_object_that_exists_is_recorded_however_often_reconciles_are_killed(
         if end != "recorded":
             existing |= names
         if end in ("pruned", "stored"):
-            leaving = {one.name for one in left_over(history, wanted)}
+            leaving = {one.name for one in members_of(history)} - names
             existing -= leaving - held
             if end == "stored":
                 stored = encode(settled(history, key, [dependent(name) for name in leaving & held]), stored)
-        known = {one.name for entries in decode(stored).history.values() for one in entries}
-        assert existing <= known
+        assert existing <= {one.name for one in members_of(decode(stored).history)}
     for _ in range(2):  # nobody interrupts any more, and nothing is held
         history = recorded(decode(stored).history, "last", {})
-        assert existing <= {one.name for one in left_over(history, {})}
+        assert existing <= {one.name for one in members_of(history)}
         stored = encode(settled(history, "last", ()), stored)
         existing = set()
     assert decode(stored).history == {"last": {}}

@@ -205,8 +205,8 @@ class AgentMembers:
             found[resource] = [one for one in cache.values() if metadata_of(one).labels.get(PART_OF) == identity]
         return workloads_of(found[DAEMON_SETS], found[DEPLOYMENTS])
 
-    def client_of(self, placement: AgentPlacement, place: KubeconfigRef) -> NotedClient:
-        """The client that acts for an AgentPlacement in its cluster."""
+    def client_of(self, place: KubeconfigRef) -> NotedClient:
+        """The client of the cluster whose kubeconfig lies there."""
         return NotedClient(self.pool.at(place))
 
     def set_of(self, placement: AgentPlacement, parent: Parent, client: NotedClient) -> ApplySet:

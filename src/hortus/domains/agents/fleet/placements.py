@@ -251,7 +251,7 @@ class AgentPlacementController(KindController[PlacementContext]):
 
     async def _yield_to_operator(self, context: PlacementContext) -> None:
         """Refuses a cluster whose own operator keeps an agent of that name."""
-        context.client = self._members.client_of(context.object, context.place)
+        context.client = self._members.client_of(context.place)
         spec = context.object.spec
         try:
             await context.client.client.get(INSTANA_AGENTS, spec.agent_name, spec.agent_namespace, metadata_only=True)

@@ -62,7 +62,7 @@ class PlacementRemoval:
             return
         self._members.retire(context.key)
         context.reconciling(PlacementReason.REMOVING, "The agent is being removed from the cluster.")
-        client = self._members.client_of(context.object, place)
+        client = self._members.client_of(place)
         try:
             report = await self._members.set_of(context.object, PlacementInventory(context), client).delete()
         except KubeError as error:

@@ -20,6 +20,7 @@ from hortus.domains.agents.builders import (
     reserved_name,
 )
 from hortus.domains.agents.builders.etcd import BUNDLE, CLIENT
+from hortus.domains.agents.builders.metadata import COMPONENT_LABEL, INSTANCE_LABEL
 from hortus.domains.agents.defaults import defaulted
 from hortus.domains.agents.operating import verdicts
 from hortus.domains.agents.operating.base import AgentController
@@ -45,8 +46,6 @@ from hortus.engine.typed import metadata_of
 from hortus.kube.objects import Object, ObjectKey, key_of
 from hortus.schema import ObjectMeta
 
-INSTANCE: Final = "app.kubernetes.io/instance"
-COMPONENT: Final = "app.kubernetes.io/component"
 OURS: Final = ("instana-agent", "k8sensor")
 """Components of the objects of an InstanaAgent."""
 BY_NAME, BY_NAMESPACE = "agents by name", "agents by namespace"
@@ -163,7 +162,7 @@ class InstanaAgentController(AgentController[InstanaAgent]):
         for resource in WITHOUT_OWNER:
             for live in list(self._objects.caches[resource].values()):
                 labels = metadata_of(live).labels
-                if labels.get(INSTANCE) == agent.metadata.name and labels.get(COMPONENT) in OURS:
+                if labels.get(INSTANCE_LABEL) == agent.metadata.name and labels.get(COMPONENT_LABEL) in OURS:
                     found.add(Dependent(resource.group, resource.kind, *_place(live)))
         return found
 

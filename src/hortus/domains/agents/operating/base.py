@@ -194,13 +194,11 @@ class AgentController(KindController[AgentContext[Any]], Generic[A]):
     component = "instana-agent"
 
     def _parent(self, agent: A, *, key: str = "", wanted: Sequence[Object] = ()) -> DependentsRecord:
-        marking = self.marking(agent)
         return DependentsRecord(
             self.wiring.client,
             self._objects,
             self.record(agent),
-            identity=marking.identity,
-            is_ours=lambda live: marking.owner(live) == marking.identity,
+            marking=self.marking(agent),
             spared=self._spared(agent),
             key=key,
             wanted=wanted,

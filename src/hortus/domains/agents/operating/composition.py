@@ -7,12 +7,13 @@ from typing import Any, Final, NamedTuple
 
 from hortus.domains.agents.builders import cluster_names, issued_secret
 from hortus.domains.agents.builders.configuration import MONITORING_LABEL
+from hortus.domains.agents.builders.metadata import COMPONENT_LABEL, INSTANCE_LABEL
 from hortus.domains.agents.defaults import defaulted
 from hortus.domains.agents.discovery.cached import CachedFacts, EtcdCaches, etcd_caches
 from hortus.domains.agents.discovery.facts import AUTHORITY
 from hortus.domains.agents.discovery.secrets import NamedSecrets, secret_outlines
 from hortus.domains.agents.discovery.world import AgentWorld
-from hortus.domains.agents.operating.agents import BY_NAME, COMPONENT, INSTANCE, InstanaAgentController
+from hortus.domains.agents.operating.agents import BY_NAME, InstanaAgentController
 from hortus.domains.agents.operating.applying import AgentApplier
 from hortus.domains.agents.operating.base import AgentController
 from hortus.domains.agents.operating.filters import changed_by_others
@@ -222,9 +223,9 @@ def _unowned(objects: AgentObjects, agents: Cache) -> list[Watch]:
 
     def to(obj: Object) -> list[ObjectKey]:
         labels = metadata_of(obj).labels
-        if not labels.get(COMPONENT):
+        if not labels.get(COMPONENT_LABEL):
             return []
-        return agents.keys_by(BY_NAME, labels.get(INSTANCE, ""))
+        return agents.keys_by(BY_NAME, labels.get(INSTANCE_LABEL, ""))
 
     return [Watch(objects.caches[resource], to=to, when=when) for resource in WITHOUT_OWNER]
 

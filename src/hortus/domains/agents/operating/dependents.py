@@ -109,10 +109,9 @@ def recorded(history: History, key: str, wanted: Entries) -> History:
     return after
 
 
-def left_over(history: History, wanted: Iterable[Dependent]) -> dict[Dependent, str]:
-    """The objects of former sets that the present one lacks."""
-    present = frozenset(wanted)
-    return {one: version for entries in history.values() for one, version in entries.items() if one not in present}
+def members_of(history: History) -> set[Dependent]:
+    """The objects of all sets."""
+    return {one for entries in history.values() for one in entries}
 
 
 def settled(history: History, key: str, remaining: Iterable[Dependent]) -> History:

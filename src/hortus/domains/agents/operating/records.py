@@ -14,6 +14,7 @@ from hortus.domains.agents.operating import dependents
 from hortus.domains.agents.operating.dependents import Dependent, dependent_of
 from hortus.domains.agents.operating.errors import AgentError, AgentPhase, ObjectFailure
 from hortus.domains.agents.operating.objects import CONFIG_MAPS, FIELD_MANAGER, AgentObjects, resource_of
+from hortus.domains.agents.ownership import AgentMarking
 from hortus.engine.apply import Applier
 from hortus.engine.applysets import ForeignObject, Inventory, InventoryEntry, Member
 from hortus.engine.applysets.adoption import holder_of
@@ -62,8 +63,7 @@ class DependentsRecord:
         objects: AgentObjects,
         record: Object,
         *,
-        identity: str,
-        is_ours: Callable[[Object], bool],
+        marking: AgentMarking,
         spared: Spared,
         key: str = "",
         wanted: Sequence[Object] = (),
@@ -74,9 +74,9 @@ class DependentsRecord:
         self._objects = objects
         self._applier = Applier(client, field_manager=FIELD_MANAGER)
         self._record = record
-        self.identity = identity
+        self.identity = marking.identity
         self.namespace = metadata_of(record).namespace
-        self._is_ours = is_ours
+        self._marking = marking
         self._spared = spared
         self._key = key
         self._wanted = dependents.entries_of(wanted)
@@ -86,12 +86,12 @@ class DependentsRecord:
     async def read(self) -> set[Dependent]:
         """All objects that the history names. Raises AgentError, also for a record of somebody else."""
         self._live = await self._find()
-        if self._live is not None and not self._is_ours(self._live):
+        if self._live is not None and self._marking.owner(self._live) != self.identity:
             one = dependent_of(self._record)
             problem = f"it exists and {holder_of(self._live)}: delete it, or rename the agent"
             raise AgentError([ObjectFailure(AgentPhase.RECORD, one, ForeignObject(str(one), problem))])
         self._history = dependents.decode(_data(self._live)).history
-        return {one for entries in self._history.values() for one in entries}
+        return dependents.members_of(self._history)
 
     async def load(self) -> Inventory:
         return inventory_of(one for one in await self.read() if not self._spared(one))
@@ -132,7 +132,7 @@ class DependentsRecord:
 def known(objects: AgentObjects, record: ObjectKey) -> set[Dependent]:
     """All objects that the history of another agent names, as the cache has it."""
     live = objects.get(CONFIG_MAPS, record.namespace, record.name)
-    return {one for entries in dependents.decode(_data(live)).history.values() for one in entries}
+    return dependents.members_of(dependents.decode(_data(live)).history)
 
 
 def inventory_of(found: Iterable[Dependent]) -> Inventory:
