@@ -24,6 +24,7 @@ from hortus.cli.up.store import ServerSettings
 from hortus.domains import Domain, all_domains
 from hortus.domains.access.powers import POWERS
 from hortus.domains.clusters.configuration import KEYS
+from hortus.domains.rollouts.authors import EFFECTS_OF_DEMAND
 from hortus.engine.flags import Flag
 from hortus.engine.rbac import Permission
 from hortus.kube import durations
@@ -71,7 +72,7 @@ def _part(words: list[str]) -> str:
         case ["authors"]:
             return _table(("Kind", "Where its namespace is trusted", "In any other namespace"), _authors())
         case ["effects"]:
-            return _table(("Kind", "Request", "Where", "Why it gives its author nothing"), _effects())
+            return _table(("Kind", "Request", "Why it gives its author nothing"), _effects())
         case ["keys"]:
             return _table(("Key", "Kind", "Default", "Meaning"), _keys())
         case ["settings", name]:
@@ -87,10 +88,10 @@ def _authors() -> Iterator[tuple[str, ...]]:
 
 
 def _effects() -> Iterator[tuple[str, ...]]:
-    for domain in all_domains():
-        for resource, power in domain.powers().items():
-            for one in power.effects:
-                yield resource.kind, f"{', '.join(one.verbs)} `{one.resource}`", one.place, one.why
+    declared = [(resource.kind, power.effects) for one in all_domains() for resource, power in one.powers().items()]
+    for kind, effects in (*declared, ("Kinds of a ChangeKind", EFFECTS_OF_DEMAND)):
+        for one in effects:
+            yield kind, f"{', '.join(one.verbs)} `{one.resource}`", one.why
 
 
 def _domains() -> Iterator[tuple[str, ...]]:

@@ -22,10 +22,10 @@ from hortus.domains import all_domains
 from hortus.domains.agents.types import AGENT_CONFIGURATIONS, INSTANA_AGENTS
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
 from hortus.domains.inventory.types import CLUSTER_PROFILES
-from hortus.domains.rollouts.authors import DEMAND
+from hortus.domains.rollouts.authors import EFFECTS_OF_DEMAND
 from hortus.engine.applysets import AdoptionClaim
 from hortus.engine.deputies import deputy_of
-from hortus.engine.powers import EffectPlace, Power
+from hortus.engine.powers import Power
 from hortus.engine.rollouts.types import CHANGE_KINDS, ROLLOUTS, Rollout
 from hortus.kube.objects import Resource
 from hortus.testing.deeds import Deed
@@ -80,20 +80,10 @@ def _permitted(deed: Deed, resource: Resource, namespace: str) -> bool:
         own = (deed.group, deed.resource.partition("/")[0]) == (resource.group, resource.plural)
         if own and deed.verb != "delete":
             return True
-    places = {
-        EffectPlace.OWN: ("root", namespace),
-        EffectPlace.FLEET: ("root", FLEET),
-        EffectPlace.CLUSTER: ("root", ""),
-    }
-    return any(
-        deed.verb in effect.verbs
-        and (deed.group, deed.resource) == (effect.group, effect.resource)
-        and (
-            (deed.cluster, deed.namespace) == places[effect.place]
-            if effect.place in places
-            else deed.cluster == ("garden" if effect.place is EffectPlace.GARDEN else "member")
-        )
-        for effect in (*POWERS.get(resource, NO_POWER).effects, *(DEMAND if resource == APPLIANCES else ()))
+    effects = EFFECTS_OF_DEMAND if resource == APPLIANCES else POWERS.get(resource, NO_POWER).effects
+    return (deed.cluster, deed.namespace) == ("root", FLEET) and any(
+        deed.verb in effect.verbs and (deed.group, deed.resource) == (effect.group, effect.resource)
+        for effect in effects
     )
 
 

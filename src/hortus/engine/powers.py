@@ -6,28 +6,16 @@ random authors (`tests/threats`) refuses every request that goes beyond them.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Final, NamedTuple
 
 
-class EffectPlace(StrEnum):
-    """The place of what is done, seen from the object."""
-
-    OWN = "its namespace"
-    FLEET = "the fleet's namespace"
-    CLUSTER = "the management cluster"
-    GARDEN = "the garden"
-    MEMBER = "the member"
-
-
 class Effect(NamedTuple):
-    """Requests that a controller makes for an object with the permissions of Hortus, for every author."""
+    """Requests in the fleet's namespace that a controller makes with the permissions of Hortus, for every author."""
 
     verbs: tuple[str, ...]
     group: str
     resource: str
     """Plural, with a subresource as `shoots/adminkubeconfig`."""
-    place: EffectPlace
     why: str
     """The reason for which this gives its author nothing that is worth having."""
 
@@ -48,14 +36,12 @@ IN_INVENTORY: Final = (
         ("patch", "delete"),
         "multicluster.x-k8s.io",
         "clusterprofiles",
-        EffectPlace.FLEET,
         "the inventory makes a profile of its own of it, which adds nothing to those of other namespaces",
     ),
     Effect(
         ("patch",),
         "multicluster.x-k8s.io",
         "clusterprofiles/status",
-        EffectPlace.FLEET,
         "the profile reports the state of the cluster",
     ),
 )

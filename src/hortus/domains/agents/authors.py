@@ -11,7 +11,7 @@ from hortus.domains.agents.types import (
     INSTANA_AGENTS,
     INSTANA_AGENTS_REMOTE,
 )
-from hortus.engine.powers import Effect, EffectPlace, Power
+from hortus.engine.powers import Effect, Power
 from hortus.kube.objects import Resource
 
 _AGENT: Final = Power(
@@ -35,14 +35,12 @@ POWERS: Final[Mapping[Resource, Power]] = {
                 ("patch", "delete"),
                 AGENT_PLACEMENTS.group,
                 AGENT_PLACEMENTS.plural,
-                EffectPlace.FLEET,
                 "records the clusters that it selects; each is judged by itself",
             ),
             Effect(
                 ("patch",),
                 AGENT_PLACEMENTS.group,
                 f"{AGENT_PLACEMENTS.plural}/status",
-                EffectPlace.FLEET,
                 "reports the state of each",
             ),
         ),

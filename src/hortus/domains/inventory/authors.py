@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from hortus.domains.inventory.types import CLUSTER_PROFILES
-from hortus.engine.powers import Effect, EffectPlace, Power
+from hortus.engine.powers import Effect, Power
 from hortus.kube.objects import Resource
 
 POWERS: Final[Mapping[Resource, Power]] = {
@@ -19,7 +19,6 @@ POWERS: Final[Mapping[Resource, Power]] = {
                 ("delete",),
                 CLUSTER_PROFILES.group,
                 CLUSTER_PROFILES.plural,
-                EffectPlace.FLEET,
                 "a profile under Hortus' own name that no source has ends",
             ),
         ),

@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hortus.engine.powers import Effect, EffectPlace, Power
+from hortus.engine.powers import Effect, Power
 from hortus.engine.rollouts.types import CHANGE_KINDS, PLACEMENT_DECISIONS, ROLLOUT_POLICIES, ROLLOUTS
 from hortus.kube.objects import Resource
 
-DEMAND: Final = (
+EFFECTS_OF_DEMAND: Final = (
     Effect(
         ("create",),
         ROLLOUTS.group,
         ROLLOUTS.plural,
-        EffectPlace.FLEET,
         "an object that asks for a version, under a policy for it, begins a rollout of those that ask",
     ),
     Effect(
         ("patch",),
         ROLLOUTS.group,
         f"{ROLLOUTS.plural}/status",
-        EffectPlace.FLEET,
         "reports the clusters that ask",
     ),
 )
