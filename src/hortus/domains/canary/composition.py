@@ -9,7 +9,18 @@ from hortus.domains.canary.settings import Settings
 from hortus.domains.canary.traces import Traces
 from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.domains.credentials.types import GARDENER_CLUSTERS
-from hortus.engine import Cache, Change, EventRecorder, Every, Manager, TypedCache, Watch, wire, without_managed_fields
+from hortus.engine import (
+    Cache,
+    Change,
+    EventRecorder,
+    Every,
+    Manager,
+    Source,
+    TypedCache,
+    Watch,
+    wire,
+    without_managed_fields,
+)
 from hortus.engine.deputies import Deputies
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.kube import Client
@@ -49,10 +60,9 @@ def add_controller(
         secrets=secrets,
         namespace=settings.namespace,
     )
-    typed = TypedCache(Runtime, runtimes)
     controller = CanaryController(
         wiring,
-        runtimes=typed,
+        runtimes=TypedCache(Runtime, runtimes),
         traces=traces,
         clusters=clusters,
         deputies=deputies,
@@ -60,18 +70,14 @@ def add_controller(
         settings=settings,
     )
     CanaryMetrics(manager.registry, wiring.cache, controller.key)
-    manager.controller(
-        NAME,
-        controller,
-        sources=[
-            Watch(runtimes, to=controller.keys_of_runtime),
-            *(Watch(cache, to=controller.keys_of_trace, when=_gone) for cache in (connections, secrets)),
-            Watch(shoots, to=controller.keys_of_trace, when=_gone, awaited=False),
-            Watch(wiring.cache.raw),
-            # Before the first run there is no book that a watch could show.
-            Every(settings.period, controller.keys),
-        ],
-    )
+    sources: list[Source] = [
+        Watch(runtimes, to=controller.keys_of_runtime),
+        *(Watch(cache, to=controller.keys_of_trace, when=_gone) for cache in (connections, secrets)),
+        Watch(shoots, to=controller.keys_of_trace, when=_gone, awaited=False),
+        Watch(wiring.cache.raw),
+        Every(settings.period, controller.keys),  # before the first run there is no book that a watch could show
+    ]
+    manager.controller(NAME, controller, sources=sources)
     return controller
 
 

@@ -141,8 +141,7 @@ def assemble(
         NAME,
         reconciler,
         sources=[
-            # Secrets first: the clusters' initial reconciles look them up.
-            Watch(cache, to=secrets.clusters_of),
+            Watch(cache, to=secrets.clusters_of),  # first: the clusters' initial reconciles look Secrets up
             Watch(wiring.cache.raw, when=spec_or_metadata_changed),
             Watch(shoots, to=reconciler.keys_of_shoot, when=became_usable, awaited=False),
             # Not awaited: clusters get their first kubeconfig though no rollout can be read.

@@ -45,7 +45,6 @@ from hortus.kube.objects import Object, ObjectKey
 
 SETTLING: Final = 1.0
 """Seconds until a cluster is asked again that does not serve a kind whose CRD was just applied."""
-_FOREGROUND: Final = "foregroundDeletion"
 
 
 class KymaController(KymaReconciler):

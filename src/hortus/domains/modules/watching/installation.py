@@ -168,16 +168,6 @@ class WebhookInstaller:
                 continue
         return found
 
-    async def is_installed(self, remote: Client) -> bool:
-        """Returns whether any object of the watcher is in the cluster. Raises KubeError."""
-        for resource, namespace, name in identities(self._settings.namespace):
-            try:
-                await remote.get(resource, name, namespace, metadata_only=True)
-                return True
-            except NotFound:
-                continue
-        return False
-
     def forget(self, kyma: ObjectKey) -> None:
         """Drop what is remembered of a Kyma that is gone, or another replica's."""
         self._installed.pop(kyma, None)

@@ -50,9 +50,8 @@ def add_addons(
 ) -> ClusterAddonController:
     """Add both controllers. `clusters` is the cache of Clusters, `namespace` the watched one, empty for all.
 
-    With `flux` addons may be handed to Flux, which fetches them from `charts`.
-
-    With `inventory` each Cluster of a stack becomes a member of the inventory.
+    With `flux` addons may be handed to Flux, which fetches them from `charts`. With `inventory`
+    each Cluster of a stack becomes a member of the inventory.
     """
     secrets = manager.cache(SECRETS, namespace=namespace, labels=SECRET_SELECTOR, transform=sealed)
     wiring = wire(manager, ClusterAddonController, client=client, events=events, namespace=namespace)

@@ -41,31 +41,27 @@ def add_openstack(
 
     They are optional: a management cluster whose stacks are for other providers may lack their CRDs.
     """
-    limits = CloudLimits(local=settings.allows_local)
-    services = ImageServices(open_service or opening(limits, manager.clock))
+    services = ImageServices(open_service or opening(CloudLimits(local=settings.allows_local), manager.clock))
     manager.on_stop(services.close)
     releases = wire(manager, OpenStackReleaseController, client=client, events=events, namespace=namespace)
     images = wire(manager, NodeImageController, client=client, events=events, namespace=namespace)
-    node_images = NodeImageController(
-        images,
-        services=services,
-        settings=settings,
-        releases=releases.cache.raw,
-        deputies=deputies,
-        leftovers=leftovers,
-    )
     secrets = manager.cache(SECRETS, namespace=namespace, transform=_without_values)
-
-    def images_of_secret(secret: Object) -> Iterable[ObjectKey]:
-        return images.cache.keys_by(CLOUD_INDEX, str(key_of(secret)))
-
-    def releases_of_image(image: Object) -> Iterable[ObjectKey]:
-        return releases_of(read(OpenStackNodeImageRelease, image))
 
     manager.controller(
         IMAGES,
-        node_images,
-        sources=[Watch(secrets, to=images_of_secret), Watch(releases.cache.raw, to=_none), *sources_of(images)],
+        NodeImageController(
+            images,
+            services=services,
+            settings=settings,
+            releases=releases.cache.raw,
+            deputies=deputies,
+            leftovers=leftovers,
+        ),
+        sources=[
+            Watch(secrets, to=lambda secret: images.cache.keys_by(CLOUD_INDEX, str(key_of(secret)))),
+            Watch(releases.cache.raw, to=_none),
+            *sources_of(images),
+        ],
         workers=settings.image_workers,
         resync=resync,
         optional=True,
@@ -73,11 +69,15 @@ def add_openstack(
     manager.controller(
         RELEASES,
         OpenStackReleaseController(releases, images=images.cache.raw, library=library),
-        sources=[Watch(images.cache.raw, to=releases_of_image), *sources_of(releases)],
+        sources=[Watch(images.cache.raw, to=_releases_of_image), *sources_of(releases)],
         workers=settings.release_workers,
         resync=resync,
         optional=True,
     )
+
+
+def _releases_of_image(image: Object) -> Iterable[ObjectKey]:
+    return releases_of(read(OpenStackNodeImageRelease, image))
 
 
 def _none(_: Object) -> Iterable[ObjectKey]:
