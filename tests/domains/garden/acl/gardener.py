@@ -1,6 +1,6 @@
 """A gateway of a seed, as Gardener makes it: its EnvoyFilters, and what it has for one Shoot, by Gardener's version.
 
-The facts are those of gardener 1.120, 1.139, 1.148, 1.149 and 1.150:
+The facts are those of gardener 1.120, 1.130, 1.139, 1.148, 1.149 and 1.150:
 pkg/component/networking/istio/charts/istio/istio-ingress (listeners, routes, headers), pkg/component/kubernetes/
 apiserverexposure (Gateways and clusters), pkg/component/observability (dashboards), docs/deployment/feature_gates.md.
 `test_gateway_of_gardener.py` compares the routes with the chart, where its source is.
@@ -38,6 +38,7 @@ class Release(NamedTuple):
     nginx: bool = False
     """True where dashboards are behind nginx (gate DisableNginxIngressInSeed off)."""
     old_routes: bool = False
+    """True where the routes take a wider expression, until a version between 1.130 and 1.139."""
 
     @property
     def ports(self) -> tuple[int, ...]:
@@ -50,7 +51,7 @@ class Release(NamedTuple):
 
 RELEASES = (
     Release("1.120 to 1.129", proxy_port=False, ends_tls=False, nginx=True, old_routes=True),
-    Release("1.140 to 1.143", ends_tls=False, nginx=True),
+    Release("1.130 to 1.143", ends_tls=False, nginx=True, old_routes=True),
     Release("1.144 to 1.148", nginx=True),
     Release("1.149 and 1.150"),
 )

@@ -126,7 +126,8 @@ def _address(port: int) -> dict[str, Any]:
 def patched(bootstrap: dict[str, Any], filters: Iterable[dict[str, Any]], labels: dict[str, str]) -> dict[str, Any]:
     """The configuration with the patches that Istio makes of the EnvoyFilters for pods with `labels`.
 
-    A patch that inserts must fit exactly one place: one that Istio would silently leave out is an open gateway.
+    A patch that inserts must fit exactly one place, unless it is for a port that the gateway does not have: one that
+    Istio would silently leave out is an open gateway.
     """
     made = copy.deepcopy(bootstrap)
     for found in filters:
@@ -148,7 +149,11 @@ def _patch(made: dict[str, Any], one: dict[str, Any], name: str) -> None:
                     _merge(target["typed_config"], value["typed_config"])
         return
     assert operation == "INSERT_FIRST", operation
-    places = list(_places(made, one["applyTo"], one["match"]["listener"]))
+    listeners = {int(found["name"].rpartition("_")[2]) for found in made["static_resources"]["listeners"]}
+    match = one["match"]["listener"]
+    if match.get("portNumber", TLS_PORT) not in listeners:
+        return
+    places = list(_places(made, one["applyTo"], match))
     assert len(places) == 1, f"{name} fits {len(places)} places"
     places[0].insert(0, _as_istio_reads(value))
 

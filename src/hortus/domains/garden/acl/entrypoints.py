@@ -44,7 +44,7 @@ class _Gateway(_Struct):
     spec: _GatewaySpec = msgspec.field(default_factory=_GatewaySpec)
 
 
-class GatewayServer(NamedTuple):
+class IstioServer(NamedTuple):
     """One server of a Gateway."""
 
     port: int
@@ -58,7 +58,7 @@ class ReadGateway(NamedTuple):
     key: ObjectKey
     selector: dict[str, str]
     """Labels of the pods that serve it."""
-    servers: tuple[GatewayServer, ...]
+    servers: tuple[IstioServer, ...]
 
     @property
     def hosts(self) -> list[str]:
@@ -80,7 +80,7 @@ def read_gateway(document: Object) -> ReadGateway:
     except msgspec.ValidationError:
         return ReadGateway(key, {}, ())
     servers = (
-        GatewayServer(one.port.number, one.port.protocol.upper(), tuple(map(_host, one.hosts or ())))
+        IstioServer(one.port.number, one.port.protocol.upper(), tuple(map(_host, one.hosts or ())))
         for one in spec.servers or ()
     )
     return ReadGateway(key, spec.selector or {}, tuple(servers))
@@ -104,7 +104,7 @@ def filtered_hosts(gateway: ReadGateway, *, apart: str = "") -> FilteredHosts:
     return FilteredHosts(tuple(hosts), tuple(problems))
 
 
-def _problem(server: GatewayServer) -> str:
+def _problem(server: IstioServer) -> str:
     if server.protocol not in _TLS_PROTOCOLS:
         return (
             f"port.protocol is {server.protocol or 'empty'}: a filter needs the name that TLS asks for; serve it by "

@@ -35,6 +35,8 @@ PROXY_PORT: Final = 8443
 """The unified HTTP proxy port (gardener, docs/proposals/30-apiserver-proxy.md)."""
 PROXY_HEADER: Final = "X-Gardener-Destination"
 TLS_PORT: Final = 443
+SERVICE_ACCOUNTS: Final = "service-account-issuer"
+"""The advertised address that is none of the kube-apiserver."""
 
 PERMISSIONS: Final = (
     Permission(GATEWAYS.group, (GATEWAYS.plural,), ("get", "list", "watch"), "follows the entry points of Shoots"),

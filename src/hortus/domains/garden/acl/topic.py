@@ -23,6 +23,7 @@ from hortus.domains.garden.acl.names import (
     INGRESS_GATEWAY_NAMESPACE,
     INGRESS_NAMESPACE,
     PROXY_PORT,
+    SERVICE_ACCOUNTS,
     VPN_PORT,
 )
 from hortus.domains.garden.acl.review import AclReviewer
@@ -38,7 +39,6 @@ from hortus.kube.objects import Object, ObjectKey, key_of
 
 EGRESS_STABLE: Final = "EgressStable"
 """The condition that reports whether the nodes call from addresses that stay."""
-_SERVICE_ACCOUNTS: Final = "service-account-issuer"
 
 
 class AclTopic(AclReviewer, ExtensionTopic):
@@ -166,7 +166,7 @@ def _advertised(cluster: SeedCluster) -> list[str]:
     """The hosts in the addresses of the kube-apiserver."""
     addresses = cluster.shoot.status.advertised_addresses or ()
     return [
-        host for one in addresses if one.name != _SERVICE_ACCOUNTS and (host := urlsplit(one.url).hostname) is not None
+        host for one in addresses if one.name != SERVICE_ACCOUNTS and (host := urlsplit(one.url).hostname) is not None
     ]
 
 
