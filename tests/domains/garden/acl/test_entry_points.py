@@ -89,7 +89,7 @@ def _by_header(port: int, header: str, part: str) -> list[EntryPoint]:
 
     service = row("outbound|443||kube-apiserver.ID.svc…", _header(port, FOO.service))
     elsewhere = service._replace(
-        name=f"{service.name} at the gateway of the wildcard host", attempt=_header(port, ZONAL.service, other=True)
+        name=f"{service.name} at another gateway that knows the Shoot", attempt=_header(port, ZONAL.service, other=True)
     )
     return [
         service,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.domains.garden.acl.gardener import RELEASES, Release, SeedShoot, gateways_of
 from tests.domains.garden.acl.lists import PLACES, gateway_document
-from tests.domains.garden.acl.test_topic import RULE, TID, acl, filter_of, networks
+from tests.domains.garden.acl.test_topic import RULE, SERVICES, TID, acl, filter_of, networks
 from tests.domains.garden.world import ENVOY_FILTERS, GATEWAYS, SeedWorld, shoot_document
 from tests.waiting import until
 
@@ -91,6 +91,57 @@ async def test_the_gateway_of_the_wildcard_host_gets_all_filters(seed: SeedWorld
             *(f"istio-ingress/{part}" for part in ("api", "http-proxy", "vpn")),
         )
     assert made["spec"]["workloadSelector"]["labels"] == {"istio": "other"}
+
+
+async def open_ports(seed: SeedWorld, namespace: str, labels: dict[str, str]) -> None:
+    """Write the Gateway of the proxy port, as the chart of a gateway does."""
+    await seed.namespace(namespace)
+    server = {"hosts": ["blackhole.example.org"], "port": {"number": 8443, "name": "http-proxy", "protocol": "HTTP"}}
+    document = {"metadata": {"name": "http-proxy", "namespace": namespace}}
+    await seed.client.apply(
+        GATEWAYS, {**document, "spec": {"selector": labels, "servers": [server]}}, field_manager="gardenlet"
+    )
+
+
+@pytest.mark.parametrize(
+    ("exported", "places"),
+    [
+        ("*", ("istio-ingress", "istio-ingress--a", "istio-ingress--b")),
+        ("istio-ingress,istio-ingress--b", ("istio-ingress", "istio-ingress--b")),
+        ("istio-ingress", ("istio-ingress",)),
+        (".", ("istio-ingress",)),
+    ],
+)
+async def test_each_gateway_that_knows_the_shoot_judges_its_headers(
+    seed: SeedWorld, exported: str, places: tuple[str, ...]
+) -> None:
+    await prepared(seed, RELEASES[-1], wildcard="none")
+    annotations = {"networking.istio.io/exportTo": exported}
+    ports = [{"port": 443}]
+    await seed.create(SERVICES, "kube-apiserver", TID, metadata={"annotations": annotations}, spec={"ports": ports})
+    await open_ports(seed, "istio-ingress", PLACES[""][1])
+    for zone in ("a", "b"):
+        await open_ports(seed, f"istio-ingress--{zone}", {"istio": zone})
+    async with seed.running(acl()):
+        await seed.add_extension(TID, "acl", {"rule": RULE})
+        await operated(seed)
+        headers = [f"{place}/{part}" for place in places for part in ("http-proxy", "vpn")]
+        await filters_are(seed, "istio-ingress/api", "istio-ingress/hosts", *headers)
+        for place in places[1:]:
+            made = await filter_of(seed, "http-proxy", place)
+            assert made["spec"]["workloadSelector"]["labels"] == {"istio": place[-1]}
+
+
+async def test_a_gateway_of_the_seed_that_comes_later_judges_headers(seed: SeedWorld) -> None:
+    await prepared(seed, RELEASES[-1], wildcard="none")
+    annotations = {"networking.istio.io/exportTo": "*"}
+    ports = [{"port": 443}]
+    await seed.create(SERVICES, "kube-apiserver", TID, metadata={"annotations": annotations}, spec={"ports": ports})
+    async with seed.running(acl()):
+        await seed.add_extension(TID, "acl", {"rule": RULE})
+        await operated(seed)
+        await open_ports(seed, "istio-ingress--c", {"istio": "c"})
+        await filter_of(seed, "vpn", "istio-ingress--c")
 
 
 async def test_a_gateway_that_comes_later_is_filtered_without_an_operation_of_gardenlet(seed: SeedWorld) -> None:

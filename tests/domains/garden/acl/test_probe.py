@@ -177,6 +177,16 @@ async def test_what_does_not_answer_is_unknown() -> None:
     assert details[8443] == "no answer in 0.3 s"
 
 
+async def test_further_gateways_are_sent_headers(tmp_path: Path) -> None:
+    async with gateway_of(tmp_path) as gateway:
+        read = read_shoot(shoot())
+        to = (*ways(gateway)[:1], *(one._replace(host=FOO.hosts[0]) for one in ways(gateway)[1:]))
+        dialing = ProbeDialing(10.0, OUTSIDE, to, ("192.0.2.9",))
+        found = await probe(served_hosts(read, ""), read.status.technical_id, [8443], dialing)
+    by_header = [one for one in found if one.header]
+    assert {(one.address, one.state) for one in by_header} == {("127.0.0.1", "refused"), ("192.0.2.9", "refused")}
+
+
 async def test_a_host_without_an_address_is_unknown() -> None:
     read = read_shoot(shoot(advertisedAddresses=[{"name": "external", "url": "https://api.invalid"}]))
     found = await probe(served_hosts(read, ""), read.status.technical_id, [8443], ProbeDialing(5.0))
@@ -249,6 +259,7 @@ async def test_the_command_ends_well_where_all_is_refused_and_not_where_somethin
     [
         (["probe", "absent"], "no Shoot garden-bar/absent in the garden"),
         (["probe", "foo", "--source", "me"], "--source me: 'me' does not appear to be an IPv4 or IPv6 address"),
+        (["probe", "foo", "--gateway", "me"], "--gateway me: 'me' does not appear to be an IPv4 or IPv6 address"),
         (["probe", "foo", "--connect-to", "x"], "--connect-to x: must be HOST:PORT:ADDRESS:PORT"),
         (["probe", "foo", "--connect-to", "h:p:a:1"], "--connect-to h:p:a:1: must be HOST:PORT:ADDRESS:PORT"),
         (

@@ -21,6 +21,7 @@ from hortus.terminal import (
     print_table,
     run,
     timeout,
+    together,
 )
 from hortus.terminal.output import OutputFormat
 
@@ -39,6 +40,33 @@ _CONFIG = click.option(
     help="File with the configuration to try, in place of the Shoot's.",
 )
 _ALWAYS = click.option("--always", multiple=True, metavar="CIDR", help="Further network that the operator lets in.")
+_WAY = together(
+    click.option("--source", default="", metavar="ADDRESS", help="Address of this machine to call from."),
+    click.option(
+        "--connect-to",
+        multiple=True,
+        metavar="HOST:PORT:ADDRESS:PORT",
+        help="Call ADDRESS:PORT in place of HOST:PORT; an empty HOST or PORT is any.",
+    ),
+    click.option(
+        "--gateway",
+        "gateways",
+        multiple=True,
+        metavar="ADDRESS",
+        help="Further gateway of the seed to send headers to, as that of another zone.",
+    ),
+    click.option(
+        "--without",
+        type=click.IntRange(1, 65535),
+        multiple=True,
+        metavar="PORT",
+        help="Port that the gateway does not have, as 8132 with gardenlet's gate RemoveHTTPProxyLegacyPort.",
+    ),
+    click.option(
+        "--ingress-domain", default="", metavar="DOMAIN", help="Domain of the seed's dashboards; else the Seed's."
+    ),
+)
+"""The way from a probe to the gateways."""
 
 
 def register(group: CommandGroup, connect: Callable[[], Connections]) -> None:
@@ -98,23 +126,7 @@ def _add_probe(acl: CommandGroup, connect: Callable[[], Connections]) -> None:
         metavar="STATE",
         help="State that each entry point should have for this address: refused or open.",
     )
-    @click.option("--source", default="", metavar="ADDRESS", help="Address of this machine to call from.")
-    @click.option(
-        "--connect-to",
-        multiple=True,
-        metavar="HOST:PORT:ADDRESS:PORT",
-        help="Call ADDRESS:PORT in place of HOST:PORT; an empty HOST or PORT is any.",
-    )
-    @click.option(
-        "--without",
-        type=click.IntRange(1, 65535),
-        multiple=True,
-        metavar="PORT",
-        help="Port that the gateway does not have, as 8132 with gardenlet's gate RemoveHTTPProxyLegacyPort.",
-    )
-    @click.option(
-        "--ingress-domain", default="", metavar="DOMAIN", help="Domain of the seed's dashboards; else the Seed's."
-    )
+    @_WAY
     @_NAMESPACE
     @timeout("5s")
     @output_formats("table", "json", "yaml")
@@ -123,6 +135,7 @@ def _add_probe(acl: CommandGroup, connect: Callable[[], Connections]) -> None:
         expect: str,
         source: str,
         connect_to: tuple[str, ...],
+        gateways: tuple[str, ...],
         without: tuple[int, ...],
         ingress_domain: str,
         namespace: str,
@@ -132,8 +145,8 @@ def _add_probe(acl: CommandGroup, connect: Callable[[], Connections]) -> None:
         """Try every entry point of a Shoot from here, to see that its access list refuses this address.
 
         Run it from an address outside of the list, or with --expect open from one inside. It sends no credentials and
-        changes nothing. Entry points of versions that the seed may not have are absent or unknown. Ends with 1 when one
-        is not as expected, or not known.
+        changes nothing. Gateways that no host of the Shoot leads to are tried with --gateway alone. Ends with 1 when an
+        entry point is not as expected, or not known.
 
         \b
         hortus garden acl probe demo-1
@@ -141,9 +154,10 @@ def _add_probe(acl: CommandGroup, connect: Callable[[], Connections]) -> None:
         """
         from hortus.domains.garden.acl.probing import ProbeDialing
 
-        if source:
-            _checked("--source", source, ip_address)
-        dialing = ProbeDialing(timeout, source, tuple(map(_connection, connect_to)))
+        for option, addresses in (("--source", (source,) if source else ()), ("--gateway", gateways)):
+            for one in addresses:
+                _checked(option, one, ip_address)
+        dialing = ProbeDialing(timeout, source, tuple(map(_connection, connect_to)), gateways)
         run(_probe(connect(), shoot, expect, dialing, without, ingress_domain, namespace, output))
 
 

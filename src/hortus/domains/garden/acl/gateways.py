@@ -2,6 +2,8 @@
 
 With several zones or an ExposureClass a Shoot is served by a gateway of another namespace, and the host of the wildcard
 certificate and the dashboards by the default one all the same. Gateways in the Shoot's own namespace select the pods.
+The ports whose requests name a destination lead to a Shoot on every gateway that its Services are exported to: in
+gardener 1.139 and before these are all of the seed.
 """
 
 from __future__ import annotations
@@ -22,24 +24,30 @@ from hortus.domains.garden.acl.entrypoints import (
 from hortus.domains.garden.acl.filters import GatewayChains
 from hortus.domains.garden.acl.names import (
     API_GATEWAY,
+    API_SERVICE,
     CONFIG_MAPS,
     DEPLOYMENTS,
     EGRESS_KEY,
+    EXPORT_TO,
     GATEWAY_SERVICE,
     GATEWAYS,
     INGRESS_GATEWAY_NAMESPACE,
     INGRESS_NAMESPACE,
+    PROXY_PORT,
     SERVICES,
     SHOOT_INFO,
     SHOOT_INFO_NAMESPACE,
+    VPN_PORT,
 )
-from hortus.engine import Actor, Cache, Caches, StepError, without_managed_fields
+from hortus.engine import Actor, Cache, Caches, StepError, metadata_of, without_managed_fields
 from hortus.kube import Client
 from hortus.kube.errors import NotFound
 from hortus.kube.objects import ObjectKey, key_of
 
 _PROXY = "Proxy"
 _BY_NAMESPACE = "acl-gateway-namespace"
+_BY_HEADER = "acl-gateway-header"
+_EVERYWHERE = "*"
 
 
 class _Struct(msgspec.Struct, rename="camel"):
@@ -92,11 +100,16 @@ class GatewayLookup:
         self._seed = seed
         self.cache: Cache = caches.get(GATEWAYS, transform=without_managed_fields)
         self.cache.add_index(_BY_NAMESPACE, lambda obj: (key_of(obj).namespace,))
+        self.cache.add_index(_BY_HEADER, lambda obj: (_EVERYWHERE,) * is_by_header(read_gateway(obj)))
 
     def known(self, namespace: str) -> list[ReadGateway]:
         """The Gateways of a namespace that the cache has, by name."""
         found = (read_gateway(one) for one in self.cache.by(_BY_NAMESPACE, namespace))
         return sorted(found, key=lambda one: one.key)
+
+    def by_header(self) -> list[ReadGateway]:
+        """The Gateways of ports whose requests name their destination, one or two for each gateway of the seed."""
+        return sorted(map(read_gateway, self.cache.by(_BY_HEADER, _EVERYWHERE)), key=lambda one: one.key)
 
     def of_dashboards(self, domain: str) -> ReadGateway | None:
         """The Gateway of the one chain for the dashboards of all Shoots; None where each has its own."""
@@ -130,10 +143,23 @@ class GatewayLookup:
             if selected not in places:
                 places[selected] = [one.namespace for one in await self._deployments(gateway.selector)]
             problems += (*served.problems, *found.add(gateway, places[selected], served.hosts))
+        exported = await self._exported(api.read.key.namespace)
+        for gateway in self.by_header():
+            if gateway.key.namespace in exported or _EVERYWHERE in exported:
+                found.add_headers(gateway)
         shared = self.of_dashboards(domain)
         if shared is not None:
             problems.append(nginx_problem(shared, domain))
         return EntryPoints(host, found.all(), await self._shared_chain(shared), tuple(problems))
+
+    async def _exported(self, namespace: str) -> frozenset[str]:
+        """The namespaces whose gateways know the kube-apiserver of a Shoot; those of its VPN are among them."""
+        try:
+            found = await self._seed.get(SERVICES, API_SERVICE, namespace)
+        except NotFound:
+            return frozenset()
+        annotations = metadata_of(found).annotations
+        return frozenset(one.strip() for one in annotations.get(EXPORT_TO, "").split(","))
 
     async def _shared_chain(self, gateway: ReadGateway | None) -> GatewayChains | None:
         if gateway is None or not gateway.selector:
@@ -194,11 +220,22 @@ class _Chains:
             else:
                 self._hosts.setdefault(namespace, []).extend(hosts)
 
+    def add_headers(self, gateway: ReadGateway) -> None:
+        """Adds a gateway for its ports alone; its pods are in the namespace of their Gateway."""
+        namespace = gateway.key.namespace
+        if gateway.selector and namespace not in self._labels:
+            self._labels[namespace], self._hosts[namespace] = gateway.selector, []
+
     def all(self) -> tuple[GatewayChains, ...]:
         return tuple(
             GatewayChains(namespace, self._labels[namespace], tuple(sorted(hosts)))
             for namespace, hosts in sorted(self._hosts.items())
         )
+
+
+def is_by_header(gateway: ReadGateway) -> bool:
+    """Reports whether a Gateway opens a port whose requests name their destination."""
+    return any(one.port in (PROXY_PORT, VPN_PORT) for one in gateway.servers)
 
 
 def _only_namespace(deployments: list[ObjectKey], gateway: ReadGateway) -> str:

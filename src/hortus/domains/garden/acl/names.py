@@ -17,6 +17,9 @@ DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
 SERVICES: Final = Resource("", "v1", "services", "Service")
 CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
 
+API_SERVICE: Final = "kube-apiserver"
+EXPORT_TO: Final = "networking.istio.io/exportTo"
+"""Annotation of a Service: namespaces whose gateways know it, or `*` for all. Gardener's Istio has no default."""
 API_GATEWAY: Final = "kube-apiserver"
 """Gateway in the Shoot's namespace: its selector finds the Deployment that serves the Shoot."""
 INGRESS_GATEWAY_NAMESPACE: Final = "garden"
@@ -41,7 +44,9 @@ SERVICE_ACCOUNTS: Final = "service-account-issuer"
 PERMISSIONS: Final = (
     Permission(GATEWAYS.group, (GATEWAYS.plural,), ("get", "list", "watch"), "follows the entry points of Shoots"),
     Permission(DEPLOYMENTS.group, (DEPLOYMENTS.plural,), ("list",), "finds the Deployment of a gateway"),
-    Permission("", (SERVICES.plural,), ("get",), "reads how a gateway is reached", names=(GATEWAY_SERVICE,)),
+    Permission(
+        "", (SERVICES.plural,), ("get",), "reads gateways that know a Shoot", names=(GATEWAY_SERVICE, API_SERVICE)
+    ),
     Permission("", (CONFIG_MAPS.plural,), ("get",), "reads the seed's own addresses", names=(SHOOT_INFO,)),
     Permission("extensions.gardener.cloud", ("infrastructures",), ("list", "watch"), "reads addresses of nodes"),
 )

@@ -54,6 +54,8 @@ class ProbeDialing(NamedTuple):
     source: str = ""
     """Address of this machine to call from; empty for the one that the system chooses."""
     connect_to: tuple[ConnectTo, ...] = ()
+    gateways: tuple[str, ...] = ()
+    """Addresses of further gateways, to which no host of the Shoot leads."""
 
 
 class Probed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -87,6 +89,8 @@ async def probe(
     for served in hosts:
         for address in resolved[served.host]:
             gateways.setdefault(address, served.host)
+    for address in dialing.gateways:
+        gateways.setdefault(address, hosts[0].host)
     for address, host in gateways.items():
         attempts += [(one, address) for one in header_attempts(technical_id, host, ports)]
     gate = asyncio.Semaphore(_AT_ONCE)

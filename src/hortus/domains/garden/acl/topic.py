@@ -17,7 +17,7 @@ from hortus.domains.garden.acl.config import LOG_ONLY, AccessList, read_config
 from hortus.domains.garden.acl.egress import stability
 from hortus.domains.garden.acl.entrypoints import ENTRY_POINTS_FILTERED, read_gateway
 from hortus.domains.garden.acl.filters import FilterInputs, envoy_filters, rivals_of
-from hortus.domains.garden.acl.gateways import ApiGateway, EntryPoints, GatewayLookup
+from hortus.domains.garden.acl.gateways import ApiGateway, EntryPoints, GatewayLookup, is_by_header
 from hortus.domains.garden.acl.names import (
     API_GATEWAY,
     INGRESS_GATEWAY_NAMESPACE,
@@ -72,6 +72,7 @@ class AclTopic(AclReviewer, ExtensionTopic):
             self._rivals(cluster),
             self._gateways.known(context.namespace),
             self._gateways.of_dashboards(_domain(cluster)),
+            self._gateways.by_header(),
         )
         return json.dumps(facts)
 
@@ -127,7 +128,7 @@ class AclTopic(AclReviewer, ExtensionTopic):
 
     def _of_gateway(self, gateway: Object) -> list[ObjectKey]:
         namespace = key_of(gateway).namespace
-        if namespace == INGRESS_GATEWAY_NAMESPACE:
+        if namespace == INGRESS_GATEWAY_NAMESPACE or is_by_header(read_gateway(gateway)):
             return self._view.extensions_of(self.facts.type)
         return self._view.extensions_in(namespace, self.facts.type)
 
