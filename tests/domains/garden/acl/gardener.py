@@ -63,15 +63,17 @@ class SeedShoot(NamedTuple):
     short_id: str
     wildcard: str = "same"
     """Place of the host of the wildcard certificate: the same gateway, `other`, or none."""
+    prefix: str = "shoot--"
+    """Begin of the technical ID; that of old Shoots has one dash."""
 
     @property
     def technical_id(self) -> str:
-        return f"shoot--{self.short_id}"
+        return f"{self.prefix}{self.short_id}"
 
     @property
     def hosts(self) -> tuple[str, str]:
         """The external and the internal host."""
-        project, _, name = self.short_id.partition("--")
+        project, _, name = self.short_id.partition(self.prefix.removeprefix("shoot"))
         return f"api.{name}.{project}.example.org", f"api.{name}.{project}.internal.example.org"
 
     def dashboard(self, prefix: str) -> str:

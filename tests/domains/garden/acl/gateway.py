@@ -12,7 +12,7 @@ import os
 import ssl
 import subprocess
 import urllib.request
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -123,6 +123,7 @@ async def running_gateway(
     servers: Iterable[Server] | None = None,
     proxied: bool = True,
     labels: dict[str, str] = LABELS,
+    runtime: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[Gateway]:
     """A gateway of a release for these Shoots, with the filters of access lists; `place` is as in `gateways_of`."""
     known = list(shoots)
@@ -143,6 +144,7 @@ async def running_gateway(
             backend=backend,
             certificate=str(folder / "backend.pem"),
             proxied=proxied,
+            runtime=runtime,
         )
         made = patched(plain, [*envoy_filters(release, labels), *filters], labels)
         async with _envoy(folder, made, admin):

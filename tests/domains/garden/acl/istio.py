@@ -7,7 +7,7 @@ pilot/pkg/networking/core/envoyfilter for the meaning of patches.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 _API = "type.googleapis.com/envoy.extensions"
@@ -43,10 +43,11 @@ def bootstrap(
     backend: int,
     certificate: str,
     proxied: bool,
+    runtime: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The configuration of a gateway; `ports` are real ones by those of the gateway, `clusters` all lead to one end.
 
-    `proxied` puts a load balancer before it that speaks the PROXY protocol.
+    `proxied` puts a load balancer before it that speaks the PROXY protocol, `runtime` changes settings of Envoy.
     """
     before = [_typed("proxy", _PROXY_PROTOCOL)] if proxied else []
     chains = [_chain(one, certificate) for one in servers]
@@ -56,7 +57,7 @@ def bootstrap(
     ]
     return {
         "admin": {"address": _address(admin)},
-        "layered_runtime": {"layers": [{"name": "istio", "static_layer": _RUNTIME}]},
+        "layered_runtime": {"layers": [{"name": "istio", "static_layer": {**_RUNTIME, **(runtime or {})}}]},
         "static_resources": {
             "listeners": [one for one in made if one["filter_chains"]],
             "clusters": [_cluster(name, backend) for name in ("backend", *clusters)],

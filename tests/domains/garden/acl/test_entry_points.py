@@ -213,12 +213,18 @@ def _written(lines: list[str], port: int) -> list[str]:
     return [f"{name.get(one.partition(':')[0], one.partition(':')[0])}:{one.partition(':')[2]}" for one in made]
 
 
+_FEATURES = ("match_headers_individually", "rbac_match_headers_individually")
+JOINED, SINGLE = ({f"envoy.reloadable_features.{one}": apart for one in _FEATURES} for apart in (False, True))
+"""Envoys that compare the values of several headers joined by commas, and that compare each alone."""
+
+
+@pytest.mark.parametrize("runtime", [JOINED, SINGLE], ids=["joined", "single"])
 @pytest.mark.parametrize("release", RELEASES[1:], ids=lambda one: one.version)
 async def test_no_spelling_of_a_destination_lets_in_an_address_that_is_not_listed(
-    tmp_path: Path, release: Release
+    tmp_path: Path, release: Release, runtime: dict[str, bool]
 ) -> None:
     filters = filters_of({FOO: LISTED, OPEN: None}, release=release)
-    async with running_gateway(tmp_path, [FOO, OPEN], filters, release=release) as gateway:
+    async with running_gateway(tmp_path, [FOO, OPEN], filters, release=release, runtime=runtime) as gateway:
         for port in release.ports:
             for name, lines in EVASIONS.items():
                 written = _written(lines, port)
@@ -244,6 +250,17 @@ async def test_shoots_without_a_list_are_reached_next_to_shoots_with_one(tmp_pat
                 assert await gateway.connect(port, later, OUTSIDE) == 301, "Gardener routes it nowhere"
 
 
+async def test_a_shoot_with_an_old_technical_id_is_told_apart_from_one_whose_name_is_like_it(tmp_path: Path) -> None:
+    old, alike = SeedShoot("bar-foo", prefix="shoot-"), SeedShoot("x--shoot-bar-foo")
+    lists = {old: LISTED, alike: None, SeedShoot("bar-foo-bar", prefix="shoot-"): None}
+    async with running_gateway(tmp_path, list(lists), filters_of(lists)) as gateway:
+        for port in NEWEST.ports:
+            for shoot, config in lists.items():
+                for destination in shoot.clusters(NEWEST):
+                    assert await gateway.passes(port, destination, OUTSIDE) is (config is None), destination
+                    assert await gateway.passes(port, destination, INSIDE), destination
+
+
 @pytest.mark.parametrize("port", NEWEST.ports)
 async def test_requests_without_a_destination_are_sent_away_and_those_to_nowhere_find_nothing(
     tmp_path: Path, port: int
@@ -255,10 +272,11 @@ async def test_requests_without_a_destination_are_sent_away_and_those_to_nowhere
         assert await gateway.connect(port, SeedShoot("bar--none").socket, OUTSIDE) == 503
 
 
-async def test_several_destinations_need_the_lists_of_all(tmp_path: Path) -> None:
+@pytest.mark.parametrize("runtime", [JOINED, SINGLE], ids=["joined", "single"])
+async def test_several_destinations_need_the_lists_of_all(tmp_path: Path, runtime: dict[str, bool]) -> None:
     first, second = SeedShoot("bar--first"), SeedShoot("bar--second")
     lists = {first: LISTED, second: {"rules": [rule("198.51.100.0/24")]}}
-    async with running_gateway(tmp_path, list(lists), filters_of(lists)) as gateway:
+    async with running_gateway(tmp_path, list(lists), filters_of(lists), runtime=runtime) as gateway:
         both = f"{first.service}\r\nX-Gardener-Destination: {second.service}"
         assert not await gateway.passes(PROXY_PORT, both, OUTSIDE), "the list of the first was not asked"
         assert not await gateway.passes(PROXY_PORT, both, INSIDE), "the list of the second was not asked"
