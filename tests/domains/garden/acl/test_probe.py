@@ -187,6 +187,25 @@ async def test_further_gateways_are_sent_headers(tmp_path: Path) -> None:
     assert {(one.address, one.state) for one in by_header} == {("127.0.0.1", "refused"), ("192.0.2.9", "refused")}
 
 
+@pytest.mark.parametrize("believes", [True, False])
+async def test_a_gateway_that_believes_a_claimed_address_is_seen(tmp_path: Path, believes: bool) -> None:
+    filters = filters_of({FOO: LISTED})
+    async with running_gateway(tmp_path, [FOO], filters, proxied=believes) as gateway:
+        read = read_shoot(shoot())
+        dialing = ProbeDialing(10.0, OUTSIDE, ways(gateway), claim=INSIDE)
+        found = await probe(served_hosts(read, ""), read.status.technical_id, header_ports(()), dialing)
+    assert {one.state for one in found} == {"open" if believes else "refused"}
+    assert len(found) == 2 * 5
+    if not believes:
+        details = {one.detail for one in found}
+        assert details == {"answered HTTP/1.1 400 Bad Request: the gateway takes no address from here"}
+
+
+async def test_the_port_of_an_advertised_address_counts() -> None:
+    read = read_shoot(shoot(advertisedAddresses=[{"name": "external", "url": "https://api.example.org:6443"}]))
+    assert [(one.host, one.port) for one in served_hosts(read, "")] == [("api.example.org", 6443)]
+
+
 async def test_a_host_without_an_address_is_unknown() -> None:
     read = read_shoot(shoot(advertisedAddresses=[{"name": "external", "url": "https://api.invalid"}]))
     found = await probe(served_hosts(read, ""), read.status.technical_id, [8443], ProbeDialing(5.0))
@@ -260,6 +279,7 @@ async def test_the_command_ends_well_where_all_is_refused_and_not_where_somethin
         (["probe", "absent"], "no Shoot garden-bar/absent in the garden"),
         (["probe", "foo", "--source", "me"], "--source me: 'me' does not appear to be an IPv4 or IPv6 address"),
         (["probe", "foo", "--gateway", "me"], "--gateway me: 'me' does not appear to be an IPv4 or IPv6 address"),
+        (["probe", "foo", "--claim", "me"], "--claim me: 'me' does not appear to be an IPv4 or IPv6 address"),
         (["probe", "foo", "--connect-to", "x"], "--connect-to x: must be HOST:PORT:ADDRESS:PORT"),
         (["probe", "foo", "--connect-to", "h:p:a:1"], "--connect-to h:p:a:1: must be HOST:PORT:ADDRESS:PORT"),
         (

@@ -37,6 +37,7 @@ class ServedHost(NamedTuple):
     host: str
     is_sure: bool
     """True where the garden says that the host is served now."""
+    port: int = TLS_PORT
 
 
 class Attempt(NamedTuple):
@@ -56,11 +57,12 @@ class Attempt(NamedTuple):
 
 def served_hosts(shoot: GardenShoot, ingress_domain: str) -> list[ServedHost]:
     """The hosts of a Shoot. Those below the seed's domain are known only with that domain."""
-    found = {
-        host: ServedHost(f"{one.name} host", host, is_sure=not shoot.is_hibernated)
-        for one in shoot.status.advertised_addresses or ()
-        if one.name != SERVICE_ACCOUNTS and (host := urlsplit(one.url).hostname)
-    }
+    found: dict[str, ServedHost] = {}
+    for one in shoot.status.advertised_addresses or ():
+        url = urlsplit(one.url)
+        if one.name != SERVICE_ACCOUNTS and url.hostname:
+            port = url.port or TLS_PORT
+            found[url.hostname] = ServedHost(f"{one.name} host", url.hostname, not shoot.is_hibernated, port)
     if ingress_domain:
         end = f"{short_id(shoot.status.technical_id)}.{ingress_domain}"
         named = {"api": "host of the wildcard certificate", **_DASHBOARDS}
@@ -72,7 +74,7 @@ def served_hosts(shoot: GardenShoot, ingress_domain: str) -> list[ServedHost]:
 
 def tls_attempt(served: ServedHost) -> Attempt:
     """The attempt by TLS, for the name of a host."""
-    return Attempt(served.name, served.host, TLS_PORT, served.is_sure)
+    return Attempt(served.name, served.host, served.port, served.is_sure)
 
 
 def header_attempts(technical_id: str, host: str, ports: Iterable[int]) -> Iterator[Attempt]:

@@ -56,6 +56,12 @@ _WAY = together(
         help="Further gateway of the seed to send headers to, as that of another zone.",
     ),
     click.option(
+        "--claim",
+        default="",
+        metavar="ADDRESS",
+        help="Address of the list to claim by the PROXY protocol, on ports with headers: no gateway may believe it.",
+    ),
+    click.option(
         "--without",
         type=click.IntRange(1, 65535),
         multiple=True,
@@ -136,6 +142,7 @@ def _add_probe(acl: CommandGroup, connect: Callable[[], Connections]) -> None:
         source: str,
         connect_to: tuple[str, ...],
         gateways: tuple[str, ...],
+        claim: str,
         without: tuple[int, ...],
         ingress_domain: str,
         namespace: str,
@@ -154,10 +161,10 @@ def _add_probe(acl: CommandGroup, connect: Callable[[], Connections]) -> None:
         """
         from hortus.domains.garden.acl.probing import ProbeDialing
 
-        for option, addresses in (("--source", (source,) if source else ()), ("--gateway", gateways)):
-            for one in addresses:
+        for option, addresses in (("--source", (source,)), ("--gateway", gateways), ("--claim", (claim,))):
+            for one in filter(None, addresses):
                 _checked(option, one, ip_address)
-        dialing = ProbeDialing(timeout, source, tuple(map(_connection, connect_to)), gateways)
+        dialing = ProbeDialing(timeout, source, tuple(map(_connection, connect_to)), gateways, claim)
         run(_probe(connect(), shoot, expect, dialing, without, ingress_domain, namespace, output))
 
 

@@ -56,6 +56,8 @@ class ProbeDialing(NamedTuple):
     connect_to: tuple[ConnectTo, ...] = ()
     gateways: tuple[str, ...] = ()
     """Addresses of further gateways, to which no host of the Shoot leads."""
+    claim: str = ""
+    """Address to claim by the PROXY protocol, which a gateway must believe of its load balancer alone; no TLS then."""
 
 
 class Probed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -85,6 +87,8 @@ async def probe(
     """Try all hosts, and all destinations at each gateway that they lead to. Raises SourceAddressError."""
     resolved = {one.host: await _resolve(one.host, dialing) for one in hosts}
     attempts = [(tls_attempt(one), address) for one in hosts for address in resolved[one.host] or ("",)]
+    if dialing.claim:
+        attempts = []  # a gateway that believes no claim takes it for a broken handshake, and says nothing for long
     gateways: dict[str, str] = {}
     for served in hosts:
         for address in resolved[served.host]:
@@ -162,6 +166,9 @@ async def _connection(
     local = (dialing.source, 0) if dialing.source else None
     reader, writer = await asyncio.open_connection(address, port, local_addr=local, limit=_LONGEST_ANSWER)
     try:
+        if dialing.claim:
+            family, target = ("TCP6", "2001:db8::1") if ":" in dialing.claim else ("TCP4", "192.0.2.1")
+            writer.write(f"PROXY {family} {dialing.claim} {target} 4711 {attempt.port}\r\n".encode())
         yield reader, writer
     finally:
         # Without a farewell: Envoy holds a connection for another second after it has answered.
@@ -199,6 +206,8 @@ async def _by_header(attempt: Attempt, address: str, dialing: ProbeDialing) -> _
             return _Judgement(UNKNOWN, "closed without an answer: no gateway of Gardener does that on this port")
         except asyncio.IncompleteReadError as error:
             return _Judgement(UNKNOWN, f"answered {_line(error.partial) or 'nothing'}, which is not in Envoy's words")
+    if code == "400" and dialing.claim:
+        return _Judgement(REFUSED, f"answered {_line(head)}: the gateway takes no address from here")
     return _of_answer(code, _line(head), is_envoy=b"envoy" in head.lower(), denied=body == _DENIED)
 
 
