@@ -14,7 +14,7 @@ ROWS = [
     for line in (ROOT / "docs/garden/answers.md").read_text().splitlines()
     if (found := re.fullmatch(r"\| (\w+ \d+) \| (.+?) \| (\w+) \| (.+) \|", line)) is not None
 ]
-OWED = {"ARM": 3, "ACL": 9, "Gardenlet": 5, "Audit": 10, "Flux": 6, "Habits": 3, "Gap": 7}
+OWED = {"ARM": 3, "ACL": 12, "Gardenlet": 5, "Audit": 10, "Flux": 6, "Habits": 3, "Gap": 7}
 
 
 def test_each_topic_has_one_row_for_all_that_it_owes() -> None:

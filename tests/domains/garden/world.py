@@ -6,7 +6,7 @@ gardener-resource-manager is the simulated one. Tests play gardenlet: they write
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
@@ -161,13 +161,28 @@ class SeedWorld:
     async def add_gateway(
         self, technical_id: str, *, namespace: str = "istio-ingress", labels: Mapping[str, str] = ISTIO_LABELS
     ) -> None:
-        """Write the Gateway of a Shoot, and the Deployment that serves it."""
-        await self.client.apply(
-            GATEWAYS,
-            {"metadata": {"name": "kube-apiserver", "namespace": technical_id}, "spec": {"selector": dict(labels)}},
-            field_manager="gardenlet",
-        )
+        """Write the Gateway of a Shoot's kube-apiserver, and the Deployment that serves it."""
+        project, _, name = technical_id.removeprefix("shoot--").partition("--")
+        hosts = [f"api.{name}.{project}.internal.example.org", f"api.{name}.{project}.example.org"]
+        await self.add_hosts(technical_id, "kube-apiserver", [hosts], labels=labels)
         await self.add_deployment(namespace, labels)
+
+    async def add_hosts(
+        self,
+        namespace: str,
+        name: str,
+        servers: Sequence[Sequence[str]],
+        *,
+        labels: Mapping[str, str] = ISTIO_LABELS,
+        protocol: str = "TLS",
+    ) -> None:
+        """Write a Gateway whose servers have these hosts."""
+        await self.namespace(namespace)
+        port = {"number": 443, "name": "tls", "protocol": protocol}
+        made = [{"hosts": list(hosts), "port": port} for hosts in servers]
+        metadata = {"name": name, "namespace": namespace}
+        document = {"metadata": metadata, "spec": {"selector": dict(labels), "servers": made}}
+        await self.client.apply(GATEWAYS, document, field_manager="gardenlet")
 
     async def add_deployment(self, namespace: str, labels: Mapping[str, str] = ISTIO_LABELS) -> None:
         """Write the Deployment of a gateway."""

@@ -11,16 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from tests.domains.garden.acl.gateway import PROXY, VPN, Gateway, running_gateway
-
-from hortus.domains.garden.acl.cidrs import parse_cidr
-from hortus.domains.garden.acl.config import read_config
-from hortus.domains.garden.acl.filters import FilterInputs, envoy_filters, rivals_of
-from hortus.kube.objects import Object
-
-DOMAIN = "ingress.seed.example.org"
-ALWAYS = ("10.96.0.0/11", "10.250.0.0/16")
-LABELS = {"istio": "ingressgateway"}
+from tests.domains.garden.acl.gardener import PROXY_PORT, RELEASES, VPN_PORT, SeedShoot
+from tests.domains.garden.acl.gateway import Gateway, running_gateway
+from tests.domains.garden.acl.lists import ALWAYS, filters_of, rule
 
 
 class Tenant(NamedTuple):
@@ -30,21 +23,8 @@ class Tenant(NamedTuple):
     rules: list[dict[str, Any]]
 
     @property
-    def technical_id(self) -> str:
-        return f"shoot--{self.short_id}"
-
-    @property
-    def hosts(self) -> tuple[str, str]:
-        project, _, name = self.short_id.partition("--")
-        return f"api.{name}.{project}.example.org", f"api.{name}.{project}.internal.example.org"
-
-    @property
-    def dashboard(self) -> str:
-        return f"gu-{self.short_id}.{DOMAIN}"
-
-    @property
-    def destination(self) -> str:
-        return f"outbound|1194||vpn-seed-server.{self.technical_id}.svc.cluster.local"
+    def shoot(self) -> SeedShoot:
+        return SeedShoot(self.short_id)
 
     def lets_in(self, source: str, always: tuple[str, ...] = ALWAYS) -> bool:
         if not self.rules or _in(source, always):
@@ -56,10 +36,6 @@ class Tenant(NamedTuple):
 
 def _in(source: str, cidrs: Any) -> bool:
     return any(ip_address(source) in ip_network(one, strict=False) for one in cidrs)
-
-
-def rule(*cidrs: str, action: str = "ALLOW", type: str = "remote_ip") -> dict[str, Any]:
-    return {"cidrs": list(cidrs), "action": action, "type": type}
 
 
 TENANTS = (
@@ -98,35 +74,25 @@ SOURCES = (
 )
 
 
-def filters_of(tenants: tuple[Tenant, ...], always: tuple[str, ...] = ALWAYS, **more: Any) -> list[Object]:
-    return [
-        made
-        for tenant in tenants
-        if tenant.rules
-        for made in envoy_filters(
-            FilterInputs(
-                technical_id=tenant.technical_id,
-                short_id=tenant.short_id,
-                access=read_config({"rules": tenant.rules, **more}, "").access,
-                always=tuple(parse_cidr(one)[0] for one in always),
-                host=tenant.hosts[0],
-                gateway_namespace="istio-ingress",
-                gateway_labels=LABELS,
-                ingress_domain=DOMAIN,
-                ingress_labels=LABELS,
-                rivals=rivals_of(tenant.short_id, (one.short_id for one in tenants)),
-            )
-        )
-    ]
+def filters_for(tenants: tuple[Tenant, ...], always: tuple[str, ...] = ALWAYS, **more: Any) -> list[Any]:
+    lists = {one.shoot: {"rules": one.rules, **more} if one.rules else None for one in tenants}
+    return filters_of(lists, always=always)
+
+
+def shoots_of(tenants: tuple[Tenant, ...]) -> list[SeedShoot]:
+    return [one.shoot for one in tenants]
 
 
 async def _answers(gateway: Gateway, tenant: Tenant, source: str) -> dict[str, bool]:
+    shoot = tenant.shoot
     return {
-        "external": await gateway.reaches(tenant.hosts[0], source),
-        "internal": await gateway.reaches(tenant.hosts[1], source),
-        "dashboard": await gateway.reaches(tenant.dashboard, source),
-        "vpn": await gateway.passes(VPN, tenant.destination, source),
-        "proxy": await gateway.passes(PROXY, tenant.destination, source),
+        "external": await gateway.reaches(shoot.hosts[0], source),
+        "internal": await gateway.reaches(shoot.hosts[1], source),
+        "wildcard": await gateway.reaches(shoot.wildcard_host, source),
+        "dashboard": await gateway.reaches(shoot.dashboard("gu"), source),
+        "vpn": await gateway.passes(VPN_PORT, shoot.vpn[0], source),
+        "proxy": await gateway.passes(PROXY_PORT, shoot.service, source),
+        "socket": await gateway.passes(PROXY_PORT, shoot.socket, source),
     }
 
 
@@ -147,11 +113,13 @@ def _wrong(found: dict[Any, bool], tenants: tuple[Tenant, ...], always: tuple[st
     return [key for key, answer in found.items() if answer != known[key[0]].lets_in(key[1], always)]
 
 
-async def test_twenty_shoots_let_in_exactly_the_addresses_of_their_own_rules(tmp_path: Path) -> None:
-    hosts = [one.hosts for one in TENANTS]
-    async with running_gateway(tmp_path, hosts, filters_of(TENANTS), ingress_domain=DOMAIN) as gateway:
+@pytest.mark.parametrize("release", [RELEASES[-2], RELEASES[-1]], ids=lambda one: one.version)
+async def test_twenty_shoots_let_in_exactly_the_addresses_of_their_own_rules(tmp_path: Path, release: Any) -> None:
+    lists = {one.shoot: {"rules": one.rules} if one.rules else None for one in TENANTS}
+    filters = filters_of(lists, release=release)
+    async with running_gateway(tmp_path, shoots_of(TENANTS), filters, release=release) as gateway:
         found = await _matrix(gateway, TENANTS, SOURCES)
-    assert len(found) == 20 * 10 * 5
+    assert len(found) == 20 * 10 * 7
     assert _wrong(found, TENANTS, ALWAYS) == []
     assert {True, False} == set(found.values())
 
@@ -162,8 +130,7 @@ async def test_the_address_of_the_peer_counts_for_direct_remote_ip(tmp_path: Pat
         Tenant("p--peer", [rule("127.0.0.0/8", type="direct_remote_ip")]),
         Tenant("p--not-peer", [rule("127.0.0.0/8", type="direct_remote_ip", action="DENY")]),
     )
-    hosts = [one.hosts for one in tenants]
-    async with running_gateway(tmp_path, hosts, filters_of(tenants), ingress_domain=DOMAIN) as gateway:
+    async with running_gateway(tmp_path, shoots_of(tenants), filters_for(tenants)) as gateway:
         found = {one.short_id: await _answers(gateway, one, "203.0.113.9") for one in tenants}
     expected = {"p--client": False, "p--peer": True, "p--not-peer": False}
     assert found == {name: dict.fromkeys(found[name], answer) for name, answer in expected.items()}
@@ -176,8 +143,8 @@ async def test_addresses_that_sockets_are_bound_to_are_judged_without_a_proxy(tm
         Tenant("s--source", [rule("127.0.2.5/32", type="source_ip")]),
     )
     always = ("127.0.9.0/24",)
-    hosts, filters = [one.hosts for one in tenants], filters_of(tenants, always)
-    async with running_gateway(tmp_path, hosts, filters, ingress_domain=DOMAIN, proxied=False) as gateway:
+    filters = filters_for(tenants, always)
+    async with running_gateway(tmp_path, shoots_of(tenants), filters, proxied=False) as gateway:
         found = await _matrix(gateway, tenants, ("127.0.1.7", "127.0.2.5", "127.0.9.1"))
     assert _wrong(found, tenants, always) == []
     assert {True, False} == set(found.values())
@@ -185,31 +152,11 @@ async def test_addresses_that_sockets_are_bound_to_are_judged_without_a_proxy(tm
 
 async def test_a_list_that_only_logs_turns_nobody_away_and_counts_those_it_would(tmp_path: Path) -> None:
     tenants = (Tenant("l--log", [rule("203.0.113.0/24")]), Tenant("l--other", []))
-    hosts, filters = [one.hosts for one in tenants], filters_of(tenants, mode="LogOnly")
-    async with running_gateway(tmp_path, hosts, filters, ingress_domain=DOMAIN) as gateway:
+    filters = filters_for(tenants, mode="LogOnly")
+    async with running_gateway(tmp_path, shoots_of(tenants), filters) as gateway:
         for source in ("203.0.113.9", "198.51.100.7", "198.51.100.8"):
             answers = await _answers(gateway, tenants[0], source)
             assert set(answers.values()) == {True}
         counted = await gateway.counters("acl_l--log_")
     denied = {name: value for name, value in counted.items() if name.endswith("shadow_denied")}
-    assert sum(denied.values()) == 2 * 5, counted
-
-
-@pytest.mark.parametrize("destination", ["", "outbound|1194||vpn-seed-server.shoot--none.svc.cluster.local"])
-async def test_requests_for_nobody_known_pass_to_where_istio_refuses_them(tmp_path: Path, destination: str) -> None:
-    tenants = TENANTS[:2]
-    async with running_gateway(
-        tmp_path, [one.hosts for one in tenants], filters_of(tenants), ingress_domain=DOMAIN
-    ) as gateway:
-        assert await gateway.passes(VPN, destination, "192.0.2.5")
-
-
-async def test_a_second_header_does_not_open_the_way_to_another_shoot(tmp_path: Path) -> None:
-    tenants = TENANTS[:2]
-    async with running_gateway(
-        tmp_path, [one.hosts for one in tenants], filters_of(tenants), ingress_domain=DOMAIN
-    ) as gateway:
-        both = f"{tenants[0].destination}\r\nreversed-vpn: {tenants[1].destination}"
-        assert not await gateway.passes(VPN, both, "198.51.100.7"), "the list of the first was not asked"
-        assert not await gateway.passes(VPN, both, "203.0.113.9"), "the list of the second was not asked"
-        assert await gateway.passes(VPN, both, "10.250.0.1")
+    assert sum(denied.values()) == 2 * 7, counted

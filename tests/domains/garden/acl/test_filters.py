@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 
 from hortus.domains.garden.acl.cidrs import parse_cidr
 from hortus.domains.garden.acl.config import AccessList, read_config
+from hortus.domains.garden.acl.destinations import KNOWN, own_destination, unknown_destination
 from hortus.domains.garden.acl.filters import (
     FilterInputs,
+    GatewayChains,
     api_spec,
     envoy_filters,
     ingress_spec,
@@ -53,6 +56,25 @@ def inputs(chosen: AccessList, **more: Any) -> FilterInputs:
     )
 
 
+_OLD_DESTINATION = {"header": {"name": "reversed-vpn", "string_match": {"contains": ".shoot--bar--foo."}}}
+"""The header by which the Go extension knows requests for a Shoot."""
+
+
+def _as_here(golden: Any) -> Any:
+    """The data of the Go extension with the deviations of docs/adr/0022-acl-entry-points.md, and no other."""
+    patch = golden["configPatches"][0]
+    if patch["match"]["listener"] == {"name": "0.0.0.0_8132"}:
+        patch["match"]["listener"] = {"portNumber": 8132}
+        policies = patch["patch"]["value"]["typed_config"]["rules"]["policies"]
+        assert policies["bar--foo"]["permissions"] == [_OLD_DESTINATION]
+        assert policies["bar--foo-inverse"]["permissions"] == [{"not_rule": _OLD_DESTINATION}]
+        own = own_destination("reversed-vpn", "shoot--bar--foo")
+        elsewhere = [{"not_rule": own}, {"not_rule": unknown_destination("reversed-vpn")}]
+        policies["bar--foo"]["permissions"] = [own]
+        policies["bar--foo-inverse"]["permissions"] = [{"and_rules": {"rules": elsewhere}}]
+    return golden
+
+
 @pytest.mark.parametrize(
     ("golden", "make", "written"),
     [
@@ -65,13 +87,75 @@ def inputs(chosen: AccessList, **more: Any) -> FilterInputs:
 )
 def test_filters_are_those_of_the_go_extension(upstream: Path, golden: str, make: Any, written: dict[str, Any]) -> None:
     wanted = yaml.load((upstream / "gardener" / "acl" / f"golden-{golden}.yaml").read_text())
-    assert make(inputs(access(written))) == wanted
+    assert make(inputs(access(written))) == _as_here(wanted)
 
 
-def test_the_proxy_filter_differs_from_that_of_the_vpn_in_listener_header_and_name() -> None:
+def test_a_destination_is_known_by_the_technical_id_before_a_dot_two_dashes_or_its_end() -> None:
+    def forms(technical_id: str) -> Any:
+        return [one["header"]["string_match"] for one in own_destination("x", technical_id)["or_rules"]["rules"]]
+
+    assert forms("shoot--a--b") == [
+        {"contains": ".shoot--a--b."},
+        {"contains": "shoot--a--b--"},
+        {"suffix": "shoot--a--b"},
+    ]
+    assert forms("shoot-a-b") == [{"contains": ".shoot-a-b."}, {"prefix": "shoot-a-b--"}, {"exact": "shoot-a-b"}]
+
+
+@pytest.mark.parametrize(
+    ("destination", "known"),
+    [
+        ("outbound|443||kube-apiserver.shoot--a--b.svc.cluster.local", True),
+        ("outbound|1194||vpn-seed-server-4.shoot-a-b.svc.cluster.local", True),
+        ("outbound|8443||later.shoot--a--b.svc.cluster.local", True),
+        ("shoot--a--b--kube-apiserver-socket", True),
+        ("shoot-a-b--kube-apiserver-socket", True),
+        ("shoot--a--b--later", True),
+        ("", False),
+        ("later", False),
+        ("Shoot--a--b--kube-apiserver-socket", False),
+        ("outbound|443||kube-apiserver.shoot--a--b.svc.cluster.local.", False),
+        ("outbound|443||kube-apiserver.a.b.svc.cluster.local", False),
+        ("shoot--a--b--kube-apiserver-socket,shoot--a--c--kube-apiserver-socket", False),
+        ("shoot--a--b--kube%2dapiserver-socket", False),
+    ],
+)
+def test_destinations_of_another_form_are_unknown(destination: str, known: bool) -> None:
+    assert (re.fullmatch(KNOWN, destination) is not None) is known
+
+
+def test_the_proxy_filter_differs_from_that_of_the_vpn_in_port_header_and_name() -> None:
     vpn, proxy = (make(inputs(access(rule("10.180.0.0/16")))) for make in (vpn_spec, proxy_spec))
-    text = yaml.dump(vpn).replace("0.0.0.0_8132", "0.0.0.0_8443").replace("acl-tls-tunnel", "acl-http-proxy")
+    text = yaml.dump(vpn).replace("8132", "8443").replace("acl-tls-tunnel", "acl-http-proxy")
     assert yaml.load(text.replace("reversed-vpn", "X-Gardener-Destination")) == proxy
+
+
+def test_further_gateways_get_filters_for_hosts_and_for_headers() -> None:
+    other = {"istio": "other"}
+    chains = (
+        GatewayChains("istio-ingress", LABELS, ("api-bar--foo.example.org", "gu-bar--foo.example.org")),
+        GatewayChains("istio-other", other, ("p-bar--foo.example.org",)),
+        GatewayChains("istio-third", other),
+    )
+    made = envoy_filters(inputs(access(rule("10.180.0.0/16")), chains=chains, ingress_domain=""))
+    assert [(one["metadata"]["namespace"], one["metadata"]["name"]) for one in made] == [
+        ("istio-ingress", "acl-api-shoot--bar--foo"),
+        ("istio-ingress", "acl-vpn-shoot--bar--foo"),
+        ("istio-ingress", "acl-http-proxy-shoot--bar--foo"),
+        ("istio-ingress", "acl-hosts-shoot--bar--foo"),
+        ("istio-other", "acl-hosts-shoot--bar--foo"),
+        ("istio-other", "acl-vpn-shoot--bar--foo"),
+        ("istio-other", "acl-http-proxy-shoot--bar--foo"),
+        ("istio-third", "acl-vpn-shoot--bar--foo"),
+        ("istio-third", "acl-http-proxy-shoot--bar--foo"),
+    ]
+    labels = [one["spec"]["workloadSelector"]["labels"] for one in made]
+    assert labels == [LABELS] * 4 + [other] * 5
+    api, hosts = made[0]["spec"]["configPatches"], made[3]["spec"]["configPatches"]
+    assert [one["match"]["listener"]["filterChain"]["sni"] for one in hosts] == list(chains[0].hosts)
+    judged = api[0]["patch"]["value"]["typed_config"]["rules"]["policies"]["acl-api"]
+    for one in hosts:
+        assert one["patch"]["value"]["typed_config"]["rules"]["policies"] == {"acl-hosts": judged}
 
 
 def test_a_shoot_has_four_filters_in_the_namespaces_of_their_gateways() -> None:

@@ -69,6 +69,8 @@ def test_addresses_are_read_from_both_formats_and_other_lines_are_counted() -> N
         ("api.other.bar.example.org", f"outbound|443||kube-apiserver.{TID}.svc", False),
         ("", f"outbound|1194||vpn-seed-server.{TID}.svc.cluster.local", True),
         ("", f"outbound|1194||vpn-seed-server.{TID}-bar.svc.cluster.local", False),
+        ("", f"{TID}--kube-apiserver-socket", True),
+        ("", f"{TID}-bar--kube-apiserver-socket", False),
         ("", "", False),
     ],
 )

@@ -12,7 +12,6 @@ from tests.domains.garden.world import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     ENVOY_FILTERS,
-    GATEWAYS,
     ISTIO_LABELS,
     SeedWorld,
     add_user,
@@ -59,7 +58,7 @@ async def filter_of(seed: SeedWorld, part: str, namespace: str = "istio-ingress"
 async def prepared(seed: SeedWorld, *egress: str, **spec: Any) -> None:
     await seed.add_shoot(shoot_document(**spec))
     await seed.add_gateway(TID)
-    await seed.create(GATEWAYS, "nginx-ingress-controller", "garden", spec={"selector": dict(ISTIO_LABELS)})
+    await seed.add_hosts("garden", "nginx-ingress-controller", [["*.ingress.seed.example.org"]])
     await seed.add_infrastructure(TID, "foo", *egress)
 
 
@@ -326,6 +325,8 @@ def test_an_address_of_the_infrastructure_that_is_none_is_named() -> None:
         ("openstack", {}, ("1.2.3.4/32",), True, "1.2.3.4/32"),
         ("gcp", {"networks": {"cloudNAT": {"natIPNames": [{"name": "a"}]}}}, ("1.2.3.4/32",), True, "1.2.3.4/32"),
         ("gcp", {"networks": {}}, (), False, "networks.cloudNAT.natIPNames"),
+        ("gcp", {"networks": {}}, ("2001:db8::/64",), False, "The nodes call from 2001:db8::/64. Cloud NAT allocates"),
+        ("gcp", None, ("2001:db8::/64",), False, "networks.cloudNAT.natIPNames"),
         ("azure", {"networks": {"natGateway": {"enabled": False}}}, (), False, "networks.natGateway"),
         ("azure", {"networks": {"natGateway": {"enabled": True}}}, (), False, "reports no egress addresses"),
         ("metal", None, (), False, "provider metal reports no egress addresses"),

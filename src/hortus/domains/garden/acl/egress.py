@@ -1,7 +1,10 @@
 """Addresses from which the nodes of a Shoot call its own kube-apiserver, and their stability. Pure.
 
-Every provider extension reports them as Infrastructure.status.egressCIDRs where they are stable. An access list of a
-Shoot without stable ones can lock its nodes out at the next change of an address, which is reported as a warning.
+Provider extensions report them as Infrastructure.status.egressCIDRs where they are stable. That of GCP reports the IPv6
+network of dual-stack nodes there also where Cloud NAT chooses the IPv4 addresses, which it leaves out
+(gardener-extension-provider-gcp, pkg/controller/infrastructure/infraflow/reconciler.go), so the configuration counts
+first. An access list of a Shoot without stable addresses can lock its nodes out at the next change of one, which is
+reported as a warning.
 """
 
 from __future__ import annotations
@@ -52,9 +55,16 @@ def stability(shoot: GardenShoot, egress: tuple[str, ...]) -> EgressStability:
     if shoot.is_workerless:
         return WORKERLESS
     provider = shoot.spec.provider
+    problem = config_warning(shoot)
+    addresses = f"The nodes call from {', '.join(egress)}." if egress else ""
+    if egress and not problem:
+        return EgressStability(True, "AddressesReported", addresses)
     if egress:
-        return EgressStability(True, "AddressesReported", f"The nodes call from {', '.join(egress)}.")
-    problem = _problem(provider.type, _config(provider.infrastructure_config))
+        others = (
+            f"{addresses} {problem} The access list may lock out nodes that call from others: allow their addresses."
+        )
+        return EgressStability(False, "FurtherAddresses", others)
+    problem = problem or f"The Infrastructure of provider {provider.type or 'unknown'} reports no egress addresses."
     return EgressStability(
         False, "NoStableAddresses", f"{problem} The access list may lock out the nodes: allow their addresses."
     )
@@ -74,12 +84,6 @@ def _config(document: Mapping[str, Any] | None) -> _InfrastructureConfig:
         return msgspec.convert(document or {}, _InfrastructureConfig)
     except msgspec.ValidationError:
         return _InfrastructureConfig()  # the provider's own admission judges it
-
-
-def _problem(provider: str, config: _InfrastructureConfig) -> str:
-    check = _CHECKS.get(provider)
-    found = check(config) if check is not None else ""
-    return found or f"The Infrastructure of provider {provider or 'unknown'} reports no egress addresses."
 
 
 def _gcp(config: _InfrastructureConfig) -> str:

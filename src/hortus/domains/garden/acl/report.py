@@ -69,7 +69,7 @@ def of_shoot(found: GatewayConnection, *, technical_id: str, short_id: str, host
     """Reports whether a connection was meant for a Shoot."""
     if found.host:
         return found.host in hosts or f"-{short_id}." in found.host
-    return f".{technical_id}." in found.destination
+    return f".{technical_id}." in found.destination or found.destination.startswith(f"{technical_id}--")
 
 
 def lets_in(access: AccessList, always: Iterable[Cidr], source: Address) -> bool:

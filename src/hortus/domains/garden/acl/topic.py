@@ -1,7 +1,8 @@
 """The access list of one Shoot, rendered as EnvoyFilters of the gateways that serve it.
 
-Reads: the Gateway and Deployment of the Shoot, that of the dashboards, the Infrastructure, and the Service of the
-gateway. Writes nothing itself: the frame hands the filters to gardener-resource-manager.
+Owns the conditions EgressStable and EntryPointsFiltered. Reads the Gateways of the Shoot and of the dashboards with
+their Deployments, the Infrastructure, and the Service of the gateway. Writes nothing itself: the frame hands filters to
+gardener-resource-manager.
 """
 
 from __future__ import annotations
@@ -12,11 +13,19 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from hortus.domains.garden.acl.always import always_allowed
-from hortus.domains.garden.acl.config import AccessList, read_config
+from hortus.domains.garden.acl.config import LOG_ONLY, AccessList, read_config
 from hortus.domains.garden.acl.egress import stability
+from hortus.domains.garden.acl.entrypoints import ENTRY_POINTS_FILTERED, read_gateway
 from hortus.domains.garden.acl.filters import FilterInputs, envoy_filters, rivals_of
-from hortus.domains.garden.acl.gateways import GatewayLookup, IstioGateway
-from hortus.domains.garden.acl.names import API_GATEWAY
+from hortus.domains.garden.acl.gateways import ApiGateway, EntryPoints, GatewayLookup, is_by_header
+from hortus.domains.garden.acl.names import (
+    API_GATEWAY,
+    INGRESS_GATEWAY_NAMESPACE,
+    INGRESS_NAMESPACE,
+    PROXY_PORT,
+    SERVICE_ACCOUNTS,
+    VPN_PORT,
+)
 from hortus.domains.garden.acl.review import AclReviewer
 from hortus.domains.garden.acl.settings import AclSettings
 from hortus.domains.garden.extension.composition import SeedView
@@ -30,7 +39,6 @@ from hortus.kube.objects import Object, ObjectKey, key_of
 
 EGRESS_STABLE: Final = "EgressStable"
 """The condition that reports whether the nodes call from addresses that stay."""
-_SERVICE_ACCOUNTS: Final = "service-account-issuer"
 
 
 class AclTopic(AclReviewer, ExtensionTopic):
@@ -39,7 +47,7 @@ class AclTopic(AclReviewer, ExtensionTopic):
     def __init__(self, settings: AclSettings, view: SeedView) -> None:
         super().__init__(settings)
         self._view = view
-        self._gateways = GatewayLookup(view.client)
+        self._gateways = GatewayLookup(view.client, view.caches)
         self._infrastructures = TypedCache(
             ShootInfrastructure, view.caches.get(INFRASTRUCTURES, transform=without_managed_fields)
         )
@@ -53,11 +61,19 @@ class AclTopic(AclReviewer, ExtensionTopic):
                 when=_egress_changed,
             ),
             Watch(self._view.clusters.raw, to=self._of_rival, when=_came_or_went),
+            Watch(self._gateways.cache, to=self._of_gateway, when=_gateway_changed),
         )
 
     def dependencies(self, context: ExtensionContext) -> str:
         cluster = context.cluster
-        facts = (sorted(set(self._egress(cluster))), self.settings.additional, self._rivals(cluster))
+        facts = (
+            sorted(set(self._egress(cluster))),
+            self.settings.additional,
+            self._rivals(cluster),
+            self._gateways.known(context.namespace),
+            self._gateways.of_dashboards(_domain(cluster)),
+            self._gateways.by_header(),
+        )
         return json.dumps(facts)
 
     async def render(self, context: ExtensionContext) -> TopicObjects | None:
@@ -72,37 +88,49 @@ class AclTopic(AclReviewer, ExtensionTopic):
                 reason="GatewayMissing",
                 actor=Actor.PROVIDER,
             )
-        inputs = await self._inputs(cluster, gateway, _access_list(context))
+        access = _access_list(context)
+        entries = await self._gateways.entry_points(gateway, _advertised(cluster), _domain(cluster))
+        inputs = await self._inputs(cluster, gateway, entries, access)
         found = stability(cluster.shoot, self._egress(cluster))
         return TopicObjects(
             seed=tuple(envoy_filters(inputs)),
             state={"istioNamespace": gateway.namespace},
             conditions=(
                 TopicCondition(EGRESS_STABLE, "True" if found.stable else "False", found.reason, found.message),
+                _entry_points_filtered(entries, access),
             ),
         )
 
-    async def _inputs(self, cluster: SeedCluster, gateway: IstioGateway, access: AccessList) -> FilterInputs:
-        ingress = cluster.seed.spec.ingress
-        domain = ingress.domain if ingress is not None else ""
+    async def _inputs(
+        self, cluster: SeedCluster, gateway: ApiGateway, entries: EntryPoints, access: AccessList
+    ) -> FilterInputs:
         always = always_allowed(
             cluster,
             seed_egress=await self._gateways.seed_egress(gateway.namespace),
             additional=self.settings.additional,
             egress=self._egress(cluster),
         )
+        dashboards = entries.dashboards
         return FilterInputs(
             technical_id=cluster.technical_id,
             short_id=cluster.short_id,
             access=access,
             always=always,
-            host=_host(cluster),
+            host=_host(cluster, entries),
             gateway_namespace=gateway.namespace,
-            gateway_labels=gateway.labels,
-            ingress_domain=domain,
-            ingress_labels=await self._gateways.ingress_labels() if domain else {},
+            gateway_labels=gateway.read.selector,
+            chains=entries.chains,
+            ingress_domain=_domain(cluster) if dashboards is not None else "",
+            ingress_labels=dashboards.labels if dashboards is not None else {},
+            ingress_namespace=dashboards.namespace if dashboards is not None else INGRESS_NAMESPACE,
             rivals=self._rivals(cluster),
         )
+
+    def _of_gateway(self, gateway: Object) -> list[ObjectKey]:
+        namespace = key_of(gateway).namespace
+        if namespace == INGRESS_GATEWAY_NAMESPACE or is_by_header(read_gateway(gateway)):
+            return self._view.extensions_of(self.facts.type)
+        return self._view.extensions_in(namespace, self.facts.type)
 
     def _of_rival(self, cluster: Object) -> list[ObjectKey]:
         """The Extensions of Shoots whose hosts the hosts of this one end like."""
@@ -130,17 +158,46 @@ def _access_list(context: ExtensionContext) -> AccessList:
     return access
 
 
-def _host(cluster: SeedCluster) -> str:
-    """The name in the first address of the kube-apiserver; one filter chain has all of its names."""
+def _domain(cluster: SeedCluster) -> str:
+    ingress = cluster.seed.spec.ingress
+    return ingress.domain if ingress is not None else ""
+
+
+def _advertised(cluster: SeedCluster) -> list[str]:
+    """The hosts in the addresses of the kube-apiserver."""
     addresses = cluster.shoot.status.advertised_addresses or ()
-    for one in addresses:
-        if one.name != _SERVICE_ACCOUNTS and (host := urlsplit(one.url).hostname):
-            return host
+    return [
+        host for one in addresses if one.name != SERVICE_ACCOUNTS and (host := urlsplit(one.url).hostname) is not None
+    ]
+
+
+def _host(cluster: SeedCluster, entries: EntryPoints) -> str:
+    """The host of the kube-apiserver's chain. Raises StepError where none is advertised yet."""
+    if entries.host and _advertised(cluster):
+        return entries.host
     raise StepError(
         f"status.advertisedAddresses of Shoot {cluster.shoot.metadata.name} is empty: gardenlet writes it early",
         reason="NoAddress",
         actor=Actor.PROVIDER,
     )
+
+
+def _entry_points_filtered(entries: EntryPoints, access: AccessList) -> TopicCondition:
+    """The condition that names every way to the Shoot without a filter."""
+    if entries.problems:
+        message = f"The list does not judge every way to the Shoot. {'; '.join(entries.problems)}."
+        return TopicCondition(ENTRY_POINTS_FILTERED, "False", "NotFiltered", message)
+    hosts = 1 + sum(len(one.hosts) for one in entries.chains)
+    places = ", ".join(one.namespace for one in entries.chains)
+    message = f"Filters judge {hosts} chains of hosts, and the ports {VPN_PORT} and {PROXY_PORT} in {places}."
+    if access.mode == LOG_ONLY:
+        message += " In mode LogOnly they turn nobody away."
+    return TopicCondition(ENTRY_POINTS_FILTERED, "True", "AllFiltered", message)
+
+
+def _gateway_changed(change: Change) -> bool:
+    before, after = (read_gateway(one) if one is not None else None for one in (change.old, change.new))
+    return not change.initial and before != after
 
 
 def _came_or_went(change: Change) -> bool:

@@ -1,6 +1,6 @@
 """The simulated gardenlet's part in a seed: the namespace of each Shoot, with the objects that extensions read.
 
-It owns, of Shoots that ask for an extension of a served type: the namespace, Cluster, Infrastructure, Gateway, Secret
+It owns, of Shoots that ask for an extension of a served type: the namespace, Cluster, Infrastructure, Gateways, Secret
 gardener with a kubeconfig, Extensions, and the Deployment of the kube-apiserver, which comes once the Extensions have
 succeeded and is applied again when one of them changes. It watches Shoots and the Seeds' copies of them. It never:
 holds up a Shoot for an extension, nor writes for a Shoot's progress alone. Shoots without such an extension have
@@ -94,7 +94,6 @@ class SeedControlPlanes:
         template = {"metadata": {"labels": _LABELS}, "spec": {"containers": [{"name": "proxy", "image": "envoy"}]}}
         spec: Object = {"selector": {"matchLabels": _LABELS}, "template": template}
         await self._apply(DEPLOYMENTS, "istio-ingressgateway", _ISTIO, {"spec": spec}, labels=_LABELS)
-        await self._apply(GATEWAYS, "nginx-ingress-controller", "garden", {"spec": {"selector": _LABELS}})
 
     async def reconcile(self, key: ObjectKey) -> Result | None:
         shoot, name = self._shoots.get(key), technical_id(key.namespace, key.name)
@@ -133,7 +132,8 @@ class SeedControlPlanes:
         types = {f"extensions.gardener.cloud/{type_}": "true" for type_ in sorted(wanted)}
         await self._apply(NAMESPACES, name, "", {}, labels={"gardener.cloud/role": "shoot", **types})
         if name not in self._written:
-            await self._apply(GATEWAYS, "kube-apiserver", name, {"spec": {"selector": _LABELS}})
+            for gateway, hosts in _gateways(shoot, cluster["spec"]["seed"]).items():
+                await self._apply(GATEWAYS, gateway, name, {"spec": {"selector": _LABELS, "servers": [_server(hosts)]}})
             await self._infrastructure(name, shoot)
             content = base64.b64encode(yaml.dump(self._kubeconfig(name)).encode()).decode()
             await self._apply(SECRETS, _ACCESS, name, {"type": "Opaque", "data": {"kubeconfig": content}})
@@ -220,6 +220,21 @@ def _has_succeeded(extension: Object) -> bool:
     return done and status.get("observedGeneration") == extension["metadata"].get("generation")
 
 
+def _domain(shoot: Object) -> str:
+    return str((shoot["spec"].get("dns") or {}).get("domain", f"{shoot['metadata']['name']}.example.org"))
+
+
+def _gateways(shoot: Object, seed: Object) -> dict[str, list[str]]:
+    """The hosts by Gateway, as since gardener 1.149, where each dashboard has its own. Plutono stands for all."""
+    short = shoot["status"]["technicalID"].removeprefix("shoot--")
+    dashboards = seed["spec"]["ingress"].get("domain", "")
+    return {"kube-apiserver": [f"api.{_domain(shoot)}"], "plutono": [f"gu-{short}.{dashboards}"]}
+
+
+def _server(hosts: list[str]) -> Object:
+    return {"hosts": hosts, "port": {"number": 443, "name": "tls", "protocol": "HTTPS"}, "tls": {"mode": "SIMPLE"}}
+
+
 def _copy(shoot: Object) -> Object:
     """The Shoot as gardenlet copies it, without the progress of its operation.
 
@@ -227,7 +242,6 @@ def _copy(shoot: Object) -> Object:
     """
     metadata, spec, status = shoot["metadata"], shoot["spec"], shoot.get("status") or {}
     last = status.get("lastOperation") or {}
-    domain = (spec.get("dns") or {}).get("domain", f"{metadata['name']}.example.org")
     kept = {name: metadata[name] for name in ("name", "namespace", "uid", "generation") if name in metadata}
     return {
         "apiVersion": "core.gardener.cloud/v1beta1",
@@ -239,7 +253,7 @@ def _copy(shoot: Object) -> Object:
             "clusterIdentity": status.get("clusterIdentity", ""),
             "uid": status.get("uid", ""),
             "hibernated": bool(status.get("hibernated")),
-            "advertisedAddresses": [{"name": "external", "url": f"https://api.{domain}"}],
+            "advertisedAddresses": [{"name": "external", "url": f"https://api.{_domain(shoot)}"}],
             "lastOperation": {name: last[name] for name in ("type", "state") if name in last},
         },
     }
