@@ -1,0 +1,1 @@
+// Functions without a body, which the linker finds in another package, need a file of assembly in theirs.
