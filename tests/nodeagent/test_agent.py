@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.nodeagent.cluster import SECRET, Machine, Pool, pooled
-from tests.nodeagent.world import Osc, file, osc_of, service, unit
+from tests.nodeagent.world import Osc, file, in_place, osc_of, service, unit
 from tests.waiting import until
 
 from hortus.kube import PatchKind
@@ -55,7 +55,7 @@ async def test_a_new_node_is_configured_registers_and_is_reported(pool: Pool, tm
             "kubernetes.io/hostname": "node-1",
             "node-role.kubernetes.io/worker": "",
             "topology.kubernetes.io/zone": "eu-1a",
-            "worker.gardener.cloud/kubernetes-version": "v1.33.1",
+            "worker.gardener.cloud/kubernetes-version": "1.33.1",
         }
         await until(lambda: machine.world.files.read("/var/lib/token") == b"t0")
         assert machine.world.files.mode("/var/lib/token") == 0o640
@@ -388,8 +388,7 @@ async def updatable(pool: Pool, tmp_path: Path) -> AsyncIterator[Machine]:
     await pool.register("node-1")
     found = Machine(pool, tmp_path, "node-1")
     found.world.files.write("/etc/os-release", b'PRETTY_NAME="Garden Linux 1592.4"\n', mode=0o644)
-    first = osc()
-    first["spec"]["inPlaceUpdates"] = {"operatingSystemVersion": "1592.4", "kubelet": {"version": "1.32.1"}}
+    first = in_place(osc(), "1.32.1", "1592.4")
     checksum = await pool.publish(first)
     async with found.running():
         await found.applied(checksum)
@@ -398,9 +397,7 @@ async def updatable(pool: Pool, tmp_path: Path) -> AsyncIterator[Machine]:
 
 
 def updated() -> Osc:
-    found = osc("2", inPlaceUpdates={"osUpdate": {"command": "/usr/bin/update-os"}})
-    found["spec"]["inPlaceUpdates"] = {"operatingSystemVersion": "1592.5", "kubelet": {"version": "1.33.1"}}
-    return found
+    return in_place(osc("2", inPlaceUpdates={"osUpdate": {"command": "/usr/bin/update-os"}}), "1.33.1", "1592.5")
 
 
 async def drain(pool: Pool, reason: str = "ReadyForUpdate") -> None:
@@ -472,8 +469,7 @@ async def test_an_update_in_place_that_fails_is_on_the_node_and_another_configur
     await pool.client.patch(NODES, "node-1", {"metadata": {"labels": {"node.machine.sapcloud.io/update-result": None}}})
     await until(lambda: len(world.host.commands) == 2)
     await until(failed)
-    back = osc()
-    back["spec"]["inPlaceUpdates"] = {"operatingSystemVersion": "1592.4", "kubelet": {"version": "1.32.1"}}
+    back = in_place(osc(), "1.32.1", "1592.4")
     checksum = await pool.publish(back)
     await until(lambda: world.files.read("/etc/kubelet.conf") == b"1" and world.state.is_at_rest)
     await updatable.applied(checksum)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.nodeagent.world import Osc, World, file, osc_of, service, unit
+from tests.nodeagent.world import PATH, Osc, World, file, osc_of, service, unit
 
 from hortus.nodeagent.changes import Verb, differences, plan_steps, waves
 from hortus.nodeagent.osc import convert
@@ -17,7 +17,7 @@ KUBELET = "kubelet.service"
 
 
 def verbs(old: Osc | None, new: Osc) -> dict[str, Verb | None]:
-    found = differences(convert(old) if old else None, convert(new), hostname="node-1")
+    found = differences(convert(old) if old else None, convert(new), hostname="node-1", path=PATH)
     return {each.name: each.verb for each in found.units}
 
 
@@ -68,7 +68,7 @@ def test_a_unit_follows_the_wish_that_it_runs(old: Osc | None, new: Osc, expecte
 def test_a_file_that_is_gone_restarts_only_units_that_named_it() -> None:
     old = osc_of([file("/a", "1"), file("/b", "1")], [unit(KUBELET, service(), filePaths=["/a"])])
     new = osc_of([file("/a", "1")], [unit(KUBELET, service(), filePaths=["/a"])])
-    found = differences(convert(old), convert(new), hostname="node-1")
+    found = differences(convert(old), convert(new), hostname="node-1", path=PATH)
     assert (found.units, found.removed_files) == ((), ("/b",))
 
 
@@ -92,7 +92,7 @@ def test_containerd_restarts_for_its_configuration_and_not_for_registries(
 ) -> None:
     old = osc_of(containerd={"sandboxImage": "pause:3.8"})
     new = osc_of(containerd={"sandboxImage": "pause:3.8", **changes})
-    found = differences(convert(old), convert(new), hostname="node-1")
+    found = differences(convert(old), convert(new), hostname="node-1", path=PATH)
     assert found.containerd is expected
     restarts = [step for step in plan_steps(found, convert(new), hostname="node-1") if "CommandUnit" in repr(step)]
     assert len(restarts) == expected
@@ -100,7 +100,7 @@ def test_containerd_restarts_for_its_configuration_and_not_for_registries(
 
 def test_a_new_container_runtime_restarts_containerd_once() -> None:
     new = convert(osc_of(units=[unit("containerd.service", service())], containerd={"sandboxImage": "pause:3.8"}))
-    found = differences(None, new, hostname="node-1")
+    found = differences(None, new, hostname="node-1", path=PATH)
     names = [getattr(step, "name", "") for step in plan_steps(found, new, hostname="node-1")]
     assert Counter(names)["containerd.service"] == 2, "one step writes it, one restarts it"
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.nodeagent.world import Osc, file, osc_of, unit
+from tests.nodeagent.world import Osc, file, in_place, osc_of, unit
 
 from hortus.kube.objects import format_micro_time
 from hortus.nodeagent.cluster import NodeAddress, SeenMetadata, SeenNode
 from hortus.nodeagent.health import Flips, HealthVerdict, Watchdog, lost_address
-from hortus.nodeagent.inplace import in_place_changes, os_version
+from hortus.nodeagent.inplace import NO_UPDATE, in_place_changes, is_installed, os_version
 from hortus.nodeagent.leasing import lease_of
 from hortus.nodeagent.nodewatch import units_in
 from hortus.nodeagent.osc import OscDropIn, OscUnit, convert
-from hortus.nodeagent.seams import UnitStatus
+from hortus.nodeagent.seams import NodeFault, UnitStatus
 from hortus.nodeagent.serial import SerialRecord, taken
 from hortus.nodeagent.staticpods import is_control_plane, manifests_of, outdated
 from hortus.nodeagent.unitcheck import UnitVerdict, condition_of, judged
@@ -207,29 +207,70 @@ def test_the_version_of_the_system_is_the_first_number_of_its_name(release: str,
     assert os_version(release) == version
 
 
-def in_place(**parts: Any) -> Osc:
-    osc = osc_of()
-    osc["spec"]["inPlaceUpdates"] = {"operatingSystemVersion": "12", "kubelet": {"version": "1.32.1"}, **parts}
-    return osc
+RELEASE = 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n'
+SETTINGS = {"evictionHard": {"memory.available": "1Gi"}, "kubeReserved": {"cpu": "80m"}}
+ONCE, AGAIN = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
+
+
+def pool_of(kubelet: str = "1.32.1", system: str = "12", settings: Any = SETTINGS, **rotation: str) -> Osc:
+    return in_place(osc_of(), kubelet, system, settings, **rotation)
 
 
 @pytest.mark.parametrize(
     ("new", "expected"),
     [
         (osc_of(), []),
-        (in_place(), []),
-        (in_place(kubelet={"version": "1.32.9"}), []),
-        (in_place(kubelet={"version": "1.33.0"}), ["kubelet.version (1.32.1 to 1.33.0)"]),
-        (in_place(operatingSystemVersion="13"), ["operatingSystemVersion (12 to 13)"]),
-        (in_place(kubelet={"version": "1.32.1", "cpuManagerPolicy": "static"}), ["kubelet.cpuManagerPolicy"]),
-        (in_place(kubelet={"version": "1.32.1", "evictionHard": {"a": "1"}}), ["kubelet.evictionHard"]),
-        (in_place(kubelet={"version": "1.32.1", "kubeReserved": {"cpu": "1"}}), ["kubelet.kubeReserved"]),
-        (
-            in_place(credentialsRotation={"serviceAccountKey": {"lastInitiationTime": "2026-01-01T00:00:00Z"}}),
-            ["credentialsRotation.serviceAccountKey"],
-        ),
+        (pool_of(), []),
+        (pool_of("v1.32.9"), []),
+        (pool_of("1.33.0"), ["kubelet (1.32.1 to 1.33.0)"]),
+        (pool_of(system="13"), ["operatingSystemVersion (12 to 13)"]),
+        (pool_of(system="12.0.0"), []),
+        (pool_of(settings={**SETTINGS, "cpuManagerPolicy": "static"}), ["kubelet.cpuManagerPolicy"]),
+        (pool_of(settings={**SETTINGS, "evictionHard": {"memory.available": "2Gi"}}), ["kubelet.evictionHard"]),
+        (pool_of(settings={**SETTINGS, "evictionHard": {"memory.available": "1Gi", "pid.available": "1k"}}), []),
+        (pool_of(settings={**SETTINGS, "kubeReserved": {"cpu": "1"}}), ["kubelet.kubeReserved"]),
+        (pool_of(settings={**SETTINGS, "evictionSoft": {"memory.available": "3Gi"}, "maxPods": 5}), []),
+        (pool_of(serviceAccountKey=ONCE), ["credentialsRotation.serviceAccountKey"]),
     ],
 )
 def test_changes_that_are_made_in_place_only_are_found(new: Osc, expected: list[str]) -> None:
-    release = 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n'
-    assert list(in_place_changes(convert(in_place()), convert(new), release).reasons) == expected
+    assert list(in_place_changes(convert(pool_of()), convert(new), RELEASE).reasons) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ({"serviceAccountKey": ONCE}, {"serviceAccountKey": "2026-01-01T01:00:00+01:00"}, []),
+        ({"serviceAccountKey": ONCE}, {"serviceAccountKey": AGAIN}, ["credentialsRotation.serviceAccountKey"]),
+        ({"serviceAccountKey": ONCE}, {}, []),
+        ({"certificateAuthorities": ONCE}, {"serviceAccountKey": ONCE}, ["credentialsRotation.serviceAccountKey"]),
+    ],
+)
+def test_a_rotation_is_another_time_and_not_one_that_is_gone(
+    old: dict[str, str], new: dict[str, str], expected: list[str]
+) -> None:
+    assert list(in_place_changes(convert(pool_of(**old)), convert(pool_of(**new)), RELEASE).reasons) == expected
+
+
+def test_a_configuration_that_is_the_first_with_updates_in_place_makes_none() -> None:
+    assert in_place_changes(convert(osc_of()), convert(pool_of("1.33.0", "13")), RELEASE) == NO_UPDATE
+
+
+def test_a_system_without_a_version_cannot_be_judged() -> None:
+    with pytest.raises(NodeFault, match=r"/etc/os-release has no version in its PRETTY_NAME"):
+        in_place_changes(convert(pool_of()), convert(pool_of(system="13")), "PRETTY_NAME=Rolling\n")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "installed", "expected"),
+    [
+        ("1592.4", "1592.4.0", True),
+        ("1592", "1592.4", True),
+        ("1592.4.0", "1592.4", True),
+        ("1592.4.1", "1592.4", False),
+        ("v22.04-lts", "22.04", True),
+        ("jammy", "22.04", False),
+    ],
+)
+def test_a_version_of_the_system_covers_the_more_precise_ones(wanted: str, installed: str, expected: bool) -> None:
+    assert is_installed(wanted, installed) is expected

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.nodeagent.world import Killed, Osc, World, file, osc_of, service, text_of, unit
+from tests.nodeagent.world import PATH, Killed, Osc, World, file, in_place, osc_of, service, text_of, unit
 
 from hortus.engine.outcomes import StepError
 from hortus.nodeagent.converging import checksum_of, converge
@@ -25,6 +25,7 @@ CPU_STATE = "/var/lib/kubelet/cpu_manager_state"
 RELEASE = 'PRETTY_NAME="Garden Linux {}"\n'
 COMMAND = ("/usr/bin/update-os", "--to", "1592.5")
 LEAST_CHANGES = 50
+ROTATED = "2026-01-01T00:00:00Z"
 
 
 class Updatable(World):
@@ -72,29 +73,29 @@ class Updatable(World):
         raise AssertionError("the machine starts again without end")
 
 
-def before() -> Osc:
-    osc = osc_of(
+def first_files() -> Osc:
+    return osc_of(
         [file("/etc/kubelet.conf", "a"), file("/etc/kept", "k")],
         [
             unit(KUBELET, service("/bin/kubelet"), filePaths=["/etc/kubelet.conf"]),
             unit("kept.service", service(), filePaths=["/etc/kept"]),
         ],
     )
-    osc["spec"]["inPlaceUpdates"] = {"operatingSystemVersion": "1592.4", "kubelet": {"version": "1.32.1"}}
-    return osc
 
 
-def after(**parts: object) -> Osc:
-    osc = before()
+def before() -> Osc:
+    return in_place(first_files(), "1.32.1", "1592.4")
+
+
+def after(kubelet: str = "", system: str = "1592.4") -> Osc:
+    """The configuration that updates the kubelet and the system; without arguments everything else as well."""
+    osc = first_files()
     osc["spec"]["files"][0]["content"]["inline"]["data"] = "b"
-    osc["spec"]["inPlaceUpdates"] = parts or {
-        "operatingSystemVersion": "1592.5",
-        "kubelet": {"version": "1.33.1", "cpuManagerPolicy": "static"},
-        "credentialsRotation": {
-            "certificateAuthorities": {"lastInitiationTime": "2026-01-01T00:00:00Z"},
-            "serviceAccountKey": {"lastInitiationTime": "2026-01-01T00:00:00Z"},
-        },
-    }
+    if kubelet:
+        in_place(osc, kubelet, system)
+    else:
+        rotation = {"certificateAuthorities": ROTATED, "serviceAccountKey": ROTATED}
+        in_place(osc, "1.33.1", "1592.5", {"cpuManagerPolicy": "static"}, **rotation)
     osc["status"] = {"inPlaceUpdates": {"osUpdate": {"command": COMMAND[0], "args": list(COMMAND[1:])}}}
     return osc
 
@@ -105,6 +106,7 @@ async def prepared(root: Path, *, clock: FakeClock | None = None) -> Updatable:
     for path in (REAL, PKI, CPU_STATE):
         world._put(path, "old")
     await world.converge(before())
+    world.reports.drained = True
     world.reports.running = ["kube-system/proxy/1", "default/web/2"]
     world.units.restarts.clear()
     world.seen.clear()
@@ -145,13 +147,13 @@ async def test_a_kill_at_any_change_of_an_update_in_place_ends_the_same(tmp_path
 @pytest.mark.parametrize("begun", ["before", "after"])
 async def test_a_configuration_that_was_begun_and_replaced_leaves_nothing_behind(begun: str, tmp_path: Path) -> None:
     """`begun` says on which side of the update another configuration takes the place of the first."""
-    first = after(operatingSystemVersion="1592.4", kubelet={"version": "1.33.1"})
+    first = after("1.33.1", "1592.4")
     first["spec"]["files"].append(file("/etc/added", "x"))
     first["spec"]["units"].append(unit("added.service", service()))
     unharmed = await prepared(tmp_path / "unharmed", clock=FakeClock(now=4e9))
     untouched, text = unharmed.tree(), text_of(first)
     await unharmed.update(first)
-    wanted = before() if begun == "before" else after(operatingSystemVersion="1592.4", kubelet={"version": "1.34.0"})
+    wanted = before() if begun == "before" else after("1.34.0", "1592.4")
     for number in range(len(unharmed.seen)):
         world = await prepared(tmp_path / str(number), clock=FakeClock(now=4e9))
         world.strike = number
@@ -223,7 +225,7 @@ async def test_a_machine_that_comes_back_with_its_old_version_has_failed(tmp_pat
     assert (world.reports.result, world.reports.updating) == ("failed", "1592.5")
     assert "started with 1592.4 again" in world.reports.reason
     assert len(world.host.commands) == 1
-    better = after(operatingSystemVersion="1592.6", kubelet={"version": "1.32.1"})
+    better = after("1.32.1", "1592.6")
     better["status"]["inPlaceUpdates"]["osUpdate"]["args"][-1] = "1592.6"
     world.takes = True
     await world.update(better)
@@ -241,7 +243,7 @@ async def test_an_update_without_a_command_is_refused(tmp_path: Path) -> None:
 
 async def test_a_kubelet_that_is_not_healthy_after_its_update_fails_it_until_it_is(tmp_path: Path) -> None:
     world = await prepared(tmp_path)
-    osc = after(operatingSystemVersion="1592.4", kubelet={"version": "1.33.1"})
+    osc = after("1.33.1", "1592.4")
     world.kubelet_problem = "refused"
     work = asyncio.create_task(world.update(osc))
     await world.clock.advance(299)
@@ -259,7 +261,7 @@ async def test_a_kubelet_that_is_not_healthy_after_its_update_fails_it_until_it_
 async def test_a_kubelet_that_does_not_start_with_its_update_fails_it(tmp_path: Path) -> None:
     world = await prepared(tmp_path)
     world.units.results[KUBELET] = ["failed"]
-    osc = after(operatingSystemVersion="1592.4", kubelet={"version": "1.33.1"})
+    osc = after("1.33.1", "1592.4")
     with pytest.raises(NodeFault, match=r"could not restart unit kubelet\.service"):
         await world.update(osc)
     assert world.reports.result == "failed"
@@ -275,9 +277,10 @@ async def test_a_new_node_is_updated_in_nothing(tmp_path: Path) -> None:
 async def test_a_plan_names_the_steps_of_an_update_in_place(tmp_path: Path) -> None:
     world = await prepared(tmp_path)
     old, new = decode(text_of(before())), decode(text_of(after()))
-    plan = planned(old, new, world.files, hostname="node-1", remaining=None)
+    plan = planned(old, new, world.files, hostname="node-1", path=PATH, remaining=None)
     assert [(step.action, step.subject) for step in plan.steps] == [
         ("update", "/etc/kubelet.conf"),
+        ("update", "/var/lib/kubelet/config/kubelet"),
         ("keep", "/etc/systemd/system/kubelet.service"),
         ("reload", "systemd"),
         ("remove", CPU_STATE),

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.nodeagent.world import IMAGE, Osc, file, osc_of, service, unit
+from tests.nodeagent.world import IMAGE, Osc, file, in_place, osc_of, service, unit
 
 from hortus.nodeagent.osc import OscDropIn, OscError, OscFile, OscUnit, convert, decode
 from hortus.nodeagent.validation import problems
@@ -23,7 +23,6 @@ def changed(osc: Osc, **spec: Any) -> Osc:
 
 
 BREACHES: list[tuple[Osc, str]] = [
-    (changed(osc_of(), purpose=""), "spec.purpose is empty"),
     (changed(osc_of(), purpose="other"), "spec.purpose is 'other'"),
     (changed(containerd(), purpose="provision"), "spec.criConfig.containerd is forbidden with purpose provision"),
     (containerd(sandboxImage=""), "containerd.sandboxImage is empty"),
@@ -64,6 +63,24 @@ BREACHES: list[tuple[Osc, str]] = [
         osc_of([{"path": "/x", "content": {"imageRef": {"image": IMAGE}}}]),
         "imageRef has no image or no filePathInImage",
     ),
+    (osc_of([file("/x", "1", hostName="")]), "spec.files[0].hostName '' is no host name"),
+    (registry(upstream="docker.io:080"), "has a port that is not one of 1 to 65535"),
+    (registry(hosts=[{"url": "mirror.example.org:5000"}]), "hosts[0].url 'mirror.example.org:5000' has another scheme"),
+    (in_place(osc_of(), "new", "1592.4"), "spec.inPlaceUpdates.kubelet is 'new', which is no version"),
+    (in_place(osc_of(), "1.33.1", "jammy"), "spec.inPlaceUpdates.operatingSystemVersion is 'jammy', which is no ver"),
+    (
+        changed(osc_of(), inPlaceUpdates={"kubelet": "1.33.1"}),
+        "spec.files: /var/lib/kubelet/config/kubelet is missing, and changes of the kubelet are read from it",
+    ),
+    (
+        in_place(osc_of(), "1.33.1", "1592.4", {"evictionHard": {"memory.available": 5}}),
+        "config/kubelet is no KubeletConfiguration: Expected `str`, got `int`, at `evictionHard[...]`",
+    ),
+    (in_place(osc_of(), "1.33.1", "1592.4", {"kind": "Pod"}), "config/kubelet is Pod of kubelet.config.k8s.io/v1beta1"),
+    (
+        in_place(osc_of(), "1.33.1", "1592.4", {"kubeReserved": {"cpu": "much"}}),
+        "has kubeReserved.cpu 'much', which is no quantity",
+    ),
     (osc_of([file("/x", "1"), file("/x", "2")]), "path '/x' is there 2 times"),
     (osc_of([file("/x", "1"), file("/x", "2", hostName="a")]), "path '/x' is there 2 times"),
     (osc_of([file("/x", "1", hostName="a"), file("/x", "2", hostName="a")]), "path '/x' is there 2 times"),
@@ -85,7 +102,9 @@ def test_each_rule_is_checked_and_names_its_field(osc: Osc, problem: str) -> Non
         osc_of(),
         registry(upstream="_default"),
         registry(upstream="docker.io:5000", server="http://docker.io"),
-        registry(hosts=[{"url": "mirror.example.org:5000"}]),
+        registry(hosts=[{"url": "http://mirror.example.org:5000"}]),
+        changed(osc_of(), purpose=""),
+        in_place(osc_of(), "1.33.1", "1592.4", {"kubeReserved": {"cpu": "80m"}}),
         containerd(plugins=[{"path": ["a"], "values": {"b": 1}}, {"op": "remove", "path": ["a"]}]),
         osc_of([file("/x", "1", hostName="a"), file("/x", "2", hostName="b")]),
         osc_of([file("/x", "1")], [unit("a.service", filePaths=["/x", "/y"])], extensionFiles=[file("/y", "")]),
@@ -114,7 +133,12 @@ def test_the_purpose_cannot_change_and_a_deleted_configuration_stays_as_it_is() 
         ("a: [", "is not readable YAML"),
         ("kind: Secret\n", "is of kind 'Secret', where OperatingSystemConfig is needed"),
         ("kind: OperatingSystemConfig\nspec: {units: [{name: 1}]}\n", "at `spec.units[0].name`"),
-        ("kind: OperatingSystemConfig\nspec: {units: [{command: fly}]}\n", "at `spec.units[0].command`"),
+        ("kind: OperatingSystemConfig\nspec: {units: [{enable: fly}]}\n", "at `spec.units[0].enable`"),
+        ("kind: OperatingSystemConfig\napiVersion: v1\n", "is of apiVersion 'v1', where extensions.gardener.cloud/v1"),
+        (
+            "kind: OperatingSystemConfig\nspec: {inPlaceUpdates: {kubelet: {version: 1.33.1}}}\n",
+            "Expected `str`, got `object`, at `spec.inPlaceUpdates.kubelet`",
+        ),
     ],
 )
 def test_a_text_that_is_no_configuration_is_refused_with_its_field(text: str, problem: str) -> None:

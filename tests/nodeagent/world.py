@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,12 +12,14 @@ from hortus.kube import yaml
 from hortus.nodeagent.converging import checksum_of, converge
 from hortus.nodeagent.disk import Disk
 from hortus.nodeagent.fakes import FakeMachine, FakeReports, FakeRuntime, FakeUnits
+from hortus.nodeagent.kubeletfile import KUBELET_FILE
 from hortus.nodeagent.node import AgentRestart, Node
 from hortus.nodeagent.osc import OscRegistryHost
 from hortus.nodeagent.state import FOLDER, SCRATCH, NodeMemory
 from hortus.testing import FakeClock
 
 Osc = dict[str, Any]
+PATH = "/usr/local/bin:/usr/bin:/bin"
 IMAGE = "registry.example.org/kubelet:v1"
 _MOST_STARTS = 20
 
@@ -82,6 +85,7 @@ class World:
             clock=self.clock,
             event=self._event,
             hostname="node-1",
+            path=PATH,
         )
 
     @property
@@ -144,9 +148,43 @@ def unit(name: str, content: str | None = None, **more: Any) -> Osc:
     return {"name": name, **({"content": content} if content is not None else {}), **more}
 
 
+def kubelet_file(**settings: Any) -> Osc:
+    """The configuration of the kubelet, as an OperatingSystemConfig has it."""
+    document = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", **settings}
+    return {
+        "path": KUBELET_FILE,
+        "permissions": 0o600,
+        "content": {"inline": {"encoding": "b64", "data": base64.b64encode(yaml.dump(document).encode()).decode()}},
+    }
+
+
+def in_place(osc: Osc, kubelet: str, system: str, settings: Mapping[str, Any] | None = None, **rotation: str) -> Osc:
+    """`osc` for a pool with updates in place; `rotation` has times of initiation by credential."""
+    osc["spec"]["inPlaceUpdates"] = {"operatingSystemVersion": system, "kubelet": kubelet}
+    if rotation:
+        times = {name: {"lastInitiationTime": time} for name, time in rotation.items()}
+        osc["spec"]["inPlaceUpdates"]["credentialsRotation"] = times
+    osc["spec"]["files"] = [*osc["spec"]["files"], kubelet_file(**(settings or {}))]
+    return osc
+
+
 def service(command: str = "/bin/true", **lines: str) -> str:
     head = "".join(f"{key}={value}\n" for key, value in lines.items())
     return f"[Unit]\n{head}[Service]\nExecStart={command}\n"
 
 
-__all__ = ["FOLDER", "IMAGE", "Killed", "Osc", "World", "file", "osc_of", "service", "text_of", "unit"]
+__all__ = [
+    "FOLDER",
+    "IMAGE",
+    "PATH",
+    "Killed",
+    "Osc",
+    "World",
+    "file",
+    "in_place",
+    "kubelet_file",
+    "osc_of",
+    "service",
+    "text_of",
+    "unit",
+]

@@ -21,7 +21,7 @@ from hortus.nodeagent.cluster import COMPONENT, NODES, NodeView, SecretView, sec
 from hortus.nodeagent.disk import Disk
 from hortus.nodeagent.health import NodeHealth, kubelet_health
 from hortus.nodeagent.leasing import NodeLease
-from hortus.nodeagent.node import AgentRestart, Node
+from hortus.nodeagent.node import AgentRestart, Node, own_path
 from hortus.nodeagent.nodeupdates import NodeUpdates
 from hortus.nodeagent.nodewatch import NodeRequests, host_name, until_renamed
 from hortus.nodeagent.osc import OscRegistryHost
@@ -60,9 +60,10 @@ class NodeAgent:
         named: Callable[[], str] = host_name,
         kubelet: Callable[[], Awaitable[str]] = kubelet_health,
         local: Callable[[str], bool] | None = None,
+        path: str | None = None,
     ) -> None:
         """`root` is the folder of the node's files, `config` the path of the configuration file on the node, `named`
-        returns the name of the host."""
+        returns the name of the host, `path` is the variable PATH for containerd (this process's own)."""
         self.settings = settings
         self._clock = clock
         self._config = config
@@ -82,6 +83,7 @@ class NodeAgent:
         self._host = host
         self._kubelet = kubelet
         self._local = local
+        self._path = own_path() if path is None else path
         self._events = EventRecorder(self.client, component=COMPONENT, instance=self._hostname, clock=clock)
         self._synced: Callable[[], bool] = lambda: False
         self.view: NodeView | None = None
@@ -126,6 +128,7 @@ class NodeAgent:
             clock=clock,
             event=view.event,
             hostname=self._hostname,
+            path=self._path,
         )
         memory = NodeMemory(self._disk)
         health = NodeHealth(node, view, clock, kubelet=self._kubelet, local=self._local)
@@ -171,6 +174,7 @@ class NodeAgent:
         extras = self.settings.hortus
         return ReconcileOptions(
             sync_period=self.settings.sync_period,
+            kubernetes_version=self.settings.kubernetes_version,
             repair_drift=extras.repair_drift,
             roll_back=extras.roll_back,
             patience=durations.seconds(extras.health_patience),
@@ -185,12 +189,15 @@ class NodeAgent:
         return await secret_value(self.client, name, key)
 
     async def _probe(self, host: OscRegistryHost) -> bool:
-        url = host.url if "://" in host.url else f"https://{host.url}"
-        ca = b"".join(self._disk.read(path) or b"" for path in host.ca_certs)
+        authorities = {path: self._disk.read(path) for path in host.ca_certs}
+        if missing := [path for path, content in authorities.items() if content is None]:
+            _log.debug("an authority of a registry is missing", url=host.url, paths=missing)
+            return False
         try:
-            await status_of(url, timeout=_PROBE_TIMEOUT, ca=ca)
-        except TransportError as error:
-            _log.debug("a host of a registry does not answer", url=url, error=str(error))
+            await status_of(host.url, timeout=_PROBE_TIMEOUT, ca=b"".join(filter(None, authorities.values())))
+        except (TransportError, ValueError) as error:
+            # Go takes no offence at an authority that is no certificate, and does not trust the host.
+            _log.debug("a host of a registry does not answer", url=host.url, error=str(error))
             return False
         return True
 

@@ -38,7 +38,7 @@ class NodeApplier:
         self._state = state
         self._osc = osc
         self._left = changes
-        self._units = units_of(osc)
+        self._units = units_of(osc, node.path)
         self._files = osc.files_for(node.hostname)
         self._registries = registries_of(osc)
         self._update = InPlaceUpdate(node, osc, record=self._record)
@@ -100,6 +100,8 @@ class NodeApplier:
                 await self._node.reports.renew_agent()
                 self._finish(step)
                 raise AgentRestart("the own certificate comes from a new authority")
+            case steps.FinishUpdate():
+                return await self._update.finish(step)
             case steps.InPlaceStep():
                 return await self._update.do(step)
             case _:
@@ -161,7 +163,7 @@ class NodeApplier:
 
     async def _write_unit(self, unit: OscUnit, step: steps.WriteUnit) -> None:
         files = self._node.files
-        if unit.content:
+        if unit.content is not None:
             files.write(unit_path(unit.name), unit.content.encode(), mode=UNIT_MODE)
         elif step.removed_content:
             files.remove(unit_path(unit.name))

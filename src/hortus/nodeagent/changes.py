@@ -20,7 +20,6 @@ from hortus.nodeagent.osc import (
     OscUnit,
     RegistryUpstream,
     joined_units,
-    with_drop_in,
 )
 from hortus.nodeagent.steps import (
     AnyStep,
@@ -50,9 +49,7 @@ AGENT_UNIT = "gardener-node-agent.service"
 CONTAINERD_UNIT = "containerd.service"
 KUBELET_UNIT = "kubelet.service"
 RUNTIMES = "/var/bin/containerruntimes"
-CONTAINERD_DROP_IN = OscDropIn(
-    name="30-env_config.conf", content=f'[Service]\nEnvironment="PATH={RUNTIMES}:/sbin:/bin:/usr/sbin:/usr/bin"\n'
-)
+CONTAINERD_DROP_IN = "30-env_config.conf"
 
 
 class UnitDifference(msgspec.Struct, frozen=True):
@@ -114,12 +111,26 @@ def _union(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*first, *second)))
 
 
-def units_of(osc: OperatingSystemConfig) -> dict[str, OscUnit]:
-    """The units of a node: those of the configuration, and the drop-in of containerd where the node configures it."""
-    units = osc.merged_units()
-    if _containerd(osc) is None:
-        return units
-    return with_drop_in(units, CONTAINERD_UNIT, CONTAINERD_DROP_IN)
+def units_of(osc: OperatingSystemConfig, path: str) -> dict[str, OscUnit]:
+    """The units of a node: those of the configuration, and the drop-in of containerd where the node configures it.
+
+    `path` is the agent's own variable PATH, which containerd gets after the folder of its runtimes.
+    """
+    if osc.containerd is None:
+        return osc.merged_units()
+    content = f'[Service]\nEnvironment="PATH={RUNTIMES}:{path}"\n'
+    return osc.merged_units(OscUnit(CONTAINERD_UNIT, drop_ins=(OscDropIn(CONTAINERD_DROP_IN, content),)))
+
+
+def _units_before(osc: OperatingSystemConfig, path: str) -> dict[str, OscUnit]:
+    """The units of an applied configuration; the one that Gardener's agent keeps has the drop-in of containerd."""
+    kept = any(
+        drop_in.name == CONTAINERD_DROP_IN
+        for unit in osc.spec.units
+        if unit.name == CONTAINERD_UNIT
+        for drop_in in unit.drop_ins
+    )
+    return osc.merged_units() if kept else units_of(osc, path)
 
 
 def differences(
@@ -127,17 +138,20 @@ def differences(
     new: OperatingSystemConfig,
     *,
     hostname: str,
+    path: str,
     in_place: InPlaceChanges = NO_UPDATE,
 ) -> Differences:
     """The differences between the configuration that the node has and the one it should have."""
     before = old or OperatingSystemConfig()
     files_before, files = before.files_for(hostname), new.files_for(hostname)
-    changed = tuple(path for path, file in files.items() if files_before.get(path) != file)
-    units_before, units = units_of(before), units_of(new)
-    registries_before, registries = registries_of(before), registries_of(new)
+    changed = tuple(name for name, file in files.items() if files_before.get(name) != file)
+    units_before, units = _units_before(before, path), units_of(new, path)
+    # Registries stay where a configuration has no settings of containerd any more, as in Gardener's agent.
+    registries_before = registries_of(before) if new.containerd is not None else {}
+    registries = registries_of(new)
     return Differences(
         files=changed,
-        removed_files=tuple(path for path in files_before if path not in files),
+        removed_files=tuple(name for name in files_before if name not in files),
         units=tuple(_unit_differences(units_before, units, set(changed))),
         removed_units=tuple(unit for name, unit in units_before.items() if name not in units),
         containerd=_containerd_changed(before.spec.cri_config, new.spec.cri_config),
@@ -156,7 +170,7 @@ def _unit_differences(
         if old == unit and not reread:
             continue
         removed = tuple(each for each in (old.by_name if old else ()) if each not in unit.by_name)
-        content_gone = bool(old and old.content and not unit.content)
+        content_gone = old is not None and old.content is not None and unit.content is None
         yield UnitDifference(name, _verb(old, unit, reread=reread), removed, content_gone)
 
 
@@ -165,21 +179,17 @@ def _verb(old: OscUnit | None, unit: OscUnit, *, reread: bool) -> Verb | None:
         return "stop" if old is None or old.runs else None
     if old is None or reread or not old.runs:
         return "restart"
-    same = (old.content or "") == (unit.content or "") and old.by_name == unit.by_name
+    same = old.content == unit.content and old.by_name == unit.by_name
     return None if same and set(old.file_paths) == set(unit.file_paths) else "restart"
 
 
-def _containerd(osc: OperatingSystemConfig) -> CriConfig | None:
-    cri = osc.spec.cri_config
-    return cri if cri is not None and cri.containerd is not None else None
-
-
 def _containerd_changed(old: CriConfig | None, new: CriConfig | None) -> bool:
-    if new is None or new.containerd is None:
+    after = new.configured if new is not None else None
+    if new is None or after is None:
         return False
-    if old is None or old.containerd is None:
+    before = old.configured if old is not None else None
+    if old is None or before is None:
         return True
-    before, after = old.containerd, new.containerd
     return (before.sandbox_image, before.plugins, old.cgroup_driver) != (
         after.sandbox_image,
         after.plugins,
@@ -188,8 +198,7 @@ def _containerd_changed(old: CriConfig | None, new: CriConfig | None) -> bool:
 
 
 def registries_of(osc: OperatingSystemConfig) -> dict[str, RegistryUpstream]:
-    cri = _containerd(osc)
-    return {each.upstream: each for each in cri.containerd.registries} if cri and cri.containerd else {}
+    return {each.upstream: each for each in osc.containerd.registries} if osc.containerd else {}
 
 
 def plan_steps(found: Differences, new: OperatingSystemConfig, *, hostname: str) -> tuple[AnyStep, ...]:
@@ -199,7 +208,7 @@ def plan_steps(found: Differences, new: OperatingSystemConfig, *, hostname: str)
 
 def _steps(found: Differences, new: OperatingSystemConfig, hostname: str) -> Iterator[AnyStep]:
     files, registries = new.files_for(hostname), registries_of(new)
-    if _containerd(new) is not None:
+    if new.containerd is not None:
         yield PatchContainerd()
     from_images = [path for path in found.files if files[path].content.image_ref is not None]
     yield from (WriteFile(path) for path in found.files if path not in from_images)
@@ -210,7 +219,7 @@ def _steps(found: Differences, new: OperatingSystemConfig, hostname: str) -> Ite
     yield from (WriteRegistry(name, probe=True) for name in probed)
     yield from (CopyFromImage(path) for path in from_images)
     yield from (WriteUnit(each.name, each.removed_drop_ins, each.removed_content) for each in found.units)
-    yield from (RemoveUnit(each.name, bool(each.content), tuple(each.by_name)) for each in found.removed_units)
+    yield from (RemoveUnit(each.name, each.content is not None, tuple(each.by_name)) for each in found.removed_units)
     yield ReloadUnits()
     verbs, update = _verbs(found), found.in_place
     if verbs.pop(AGENT_UNIT, None):
@@ -225,6 +234,8 @@ def _steps(found: Differences, new: OperatingSystemConfig, hostname: str) -> Ite
     yield from (RemoveRegistry(name) for name in found.removed_registries)
     yield from (RemoveFile(path) for path in found.removed_files)
     yield from _in_place_steps(update)
+    if new.spec.in_place_updates is not None:
+        yield FinishUpdate()
 
 
 def _in_place_steps(update: InPlaceChanges) -> Iterator[AnyStep]:
@@ -237,8 +248,6 @@ def _in_place_steps(update: InPlaceChanges) -> Iterator[AnyStep]:
         yield RenewAgent()
         yield RebootstrapKubelet()
         yield AwaitKubelet()
-    if update.reasons:
-        yield FinishUpdate()
 
 
 def _verbs(found: Differences) -> dict[str, Verb]:
@@ -248,7 +257,7 @@ def _verbs(found: Differences) -> dict[str, Verb]:
     if found.in_place.changes_kubelet:
         verbs.setdefault(KUBELET_UNIT, "restart")
     # A unit of the system that loses its drop-ins has to read its own file again.
-    verbs.update({each.name: "restart" for each in found.removed_units if not each.content})
+    verbs.update({each.name: "restart" for each in found.removed_units if each.content is None})
     return verbs
 
 

@@ -57,12 +57,12 @@ async def changes_for(node: Node, state: NodeMemory, osc: OperatingSystemConfig,
     if remaining is not None:
         return remaining
     update = update_of(applied.value, osc, node.files, damaged=applied.damaged)
-    found = differences(applied.value, osc, hostname=node.hostname, in_place=update)
+    found = differences(applied.value, osc, hostname=node.hostname, path=node.path, in_place=update)
     # Configurations that were begun after the applied one have left parts of themselves on the node.
     begun = [each for each in state.begun() if each != osc]
     for other in begun:
         update = update_of(other, osc, node.files)
-        found = found.joined(differences(other, osc, hostname=node.hostname, in_place=update))
+        found = found.joined(differences(other, osc, hostname=node.hostname, path=node.path, in_place=update))
     chosen = plan_steps(found, osc, hostname=node.hostname)
     if applied.damaged or damaged or begun:
         # Nothing says any more which units were restarted: those that have read what is on the disk stay.
@@ -100,7 +100,7 @@ async def converge(node: Node, state: NodeMemory, text: bytes, checksum: str) ->
 
 
 async def _without_needless(node: Node, osc: OperatingSystemConfig, chosen: tuple[AnyStep, ...]) -> tuple[AnyStep, ...]:
-    units, files = units_of(osc), osc.files_for(node.hostname)
+    units, files = units_of(osc, node.path), osc.files_for(node.hostname)
     restarts = [step.name for step in chosen if isinstance(step, CommandUnit) and step.verb == "restart"]
     if any(isinstance(step, ResetCpuManager) for step in chosen):
         # That step stops the kubelet, which has to start again.
@@ -115,7 +115,7 @@ def has_read(unit: OscUnit, files: dict[str, OscFile], disk: Files, state: UnitS
     if not state.runs or not state.started:
         return False
     wanted = {drop_in_path(unit.name, name): content.encode() for name, content in unit.by_name.items()}
-    if unit.content:
+    if unit.content is not None:
         wanted[unit_path(unit.name)] = unit.content.encode()
     for path in unit.file_paths:
         inline = files[path].content.inline if path in files else None
@@ -137,14 +137,14 @@ class Drift(msgspec.Struct, frozen=True):
         return {path for _, path in self.found}
 
 
-def drift_of(osc: OperatingSystemConfig, disk: Files, *, hostname: str) -> Drift:
+def drift_of(osc: OperatingSystemConfig, disk: Files, *, hostname: str, path: str) -> Drift:
     """Compares the disk with the applied configuration. Contents from Secrets and images are not compared."""
     found: list[tuple[str, str]] = []
     for file in osc.files_for(hostname).values():
         content = file.content.inline.decoded() if file.content.inline is not None else None
         found += _mismatch("File", file.path, content, file.mode, disk)
-    for unit in units_of(osc).values():
-        if unit.content:
+    for unit in units_of(osc, path).values():
+        if unit.content is not None:
             found += _mismatch("Unit", unit_path(unit.name), unit.content.encode(), None, disk)
         for name, text in unit.by_name.items():
             found += _mismatch("DropIn", drop_in_path(unit.name, name), text.encode(), None, disk)
@@ -166,7 +166,7 @@ def _mismatch(kind: str, path: str, content: bytes | None, mode: int | None, dis
 
 async def repair_of(node: Node, osc: OperatingSystemConfig, drift: Drift, checksum: str) -> ChangeSet:
     """The steps that put the drifted places back. A unit restarts only when it was started with a drifted file."""
-    units, files = units_of(osc), osc.files_for(node.hostname)
+    units, files = units_of(osc, node.path), osc.files_for(node.hostname)
     touched = {name: _reads(unit) & drift.paths for name, unit in units.items() if _reads(unit) & drift.paths}
     states = await node.units.status(list(touched))
     found = Differences(

@@ -197,12 +197,18 @@ class FakeReports:
         self.updating = ""
         self.running: list[str] = []
         """The pods; one that is deleted is made again under another uid."""
+        self.drained = False
+        """True for a Node that the machine controller has drained for an update in place."""
         self.certificates = 0
         self.token_syncs = 0
 
     @property
     def has_failed(self) -> bool:
         return self.result == "failed"
+
+    @property
+    def awaits_result(self) -> bool:
+        return self.has_failed or (self.drained and self.result != "successful")
 
     async def begin_os(self, version: str) -> None:
         self.observe("annotate")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
@@ -42,9 +43,10 @@ class Node:
         clock: Clock,
         event: NodeEvents,
         hostname: str,
+        path: str,
     ) -> None:
         """`secret` returns the value of a key of a Secret in kube-system, `kubelet` the problem of the kubelet, empty
-        when it is healthy."""
+        when it is healthy, `path` is this process's variable PATH."""
         self.files = files
         self.units = units
         self.runtime = runtime
@@ -56,6 +58,12 @@ class Node:
         self.clock = clock
         self.event = event
         self.hostname = hostname
+        self.path = path
+
+
+def own_path() -> str:
+    """The variable PATH of this process; systemd's own default (systemd.exec(5)) where it has none."""
+    return os.environ.get("PATH") or "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin"
 
 
 def unit_path(name: str) -> str:

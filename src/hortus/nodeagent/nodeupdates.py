@@ -12,7 +12,7 @@ from hortus.kube.errors import Conflict, NotFound
 from hortus.kube.kubeconfig import document
 from hortus.nodeagent import identity
 from hortus.nodeagent.cluster import NODES, PODS, NodeView, SeenMetadata, SeenNode
-from hortus.nodeagent.inplace import FAILED, RESULT, SUCCESSFUL
+from hortus.nodeagent.inplace import CONDITION, FAILED, READY, RESULT, SUCCESSFUL
 from hortus.nodeagent.osc import without_nulls
 from hortus.nodeagent.seams import Files, NodeFault
 from hortus.nodeagent.settings import NodeAgentConfiguration
@@ -32,6 +32,17 @@ _MOST_REASON = 1000
 
 class _Pod(msgspec.Struct, frozen=True):
     metadata: SeenMetadata
+
+
+def is_drained(node: SeenNode) -> bool:
+    """True for a Node that the machine controller has drained for an update in place."""
+    condition = node.condition(CONDITION)
+    return condition is not None and condition.reason == READY
+
+
+def is_ready(node: SeenNode) -> bool:
+    """True for a Node that may be updated in place: it is drained for that, or an update of it has failed."""
+    return is_drained(node) or node.metadata.labels.get(RESULT) == FAILED
 
 
 class NodeUpdates:
@@ -61,6 +72,14 @@ class NodeUpdates:
     def has_failed(self) -> bool:
         node = self._view.node
         return node is not None and node.metadata.labels.get(RESULT) == FAILED
+
+    @property
+    def awaits_result(self) -> bool:
+        node = self._view.node
+        if node is None:
+            return False
+        result = node.metadata.labels.get(RESULT)
+        return result == FAILED or (is_drained(node) and result != SUCCESSFUL)
 
     @property
     def _node(self) -> SeenNode:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
-from typing import Any, Literal
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from hortus.kube import yaml
 from hortus.kube.objects import Object
 
+API_VERSION, KIND = "extensions.gardener.cloud/v1alpha1", "OperatingSystemConfig"
 PROVISION, RECONCILE = "provision", "reconcile"
+CONTAINERD = "containerd"
 DEFAULT_FILE_MODE = 0o600
 
 
@@ -30,7 +33,8 @@ class OscDropIn(_Part, frozen=True):
 
 class OscUnit(_Part, frozen=True):
     name: str = ""
-    command: Literal["start", "restart", "stop"] | None = None
+    command: str | None = None
+    """start, restart or stop; another word restarts the unit, as in Gardener's agent."""
     enable: bool | None = None
     content: str | None = None
     drop_ins: tuple[OscDropIn, ...] = ()
@@ -80,7 +84,7 @@ class OscFileContent(_Part, frozen=True):
 
 class OscFile(_Part, frozen=True):
     path: str = ""
-    permissions: int | None = None
+    permissions: Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)] | None = None
     host_name: str | None = None
     content: OscFileContent = OscFileContent()
 
@@ -120,19 +124,14 @@ class CriConfig(_Part, frozen=True):
     cgroup_driver: Literal["cgroupfs", "systemd"] | None = None
     containerd: ContainerdConfig | None = None
 
-
-class KubeletUpdate(_Part, frozen=True):
-    """The settings of the kubelet whose change makes an in-place update."""
-
-    version: str | None = None
-    cpu_manager_policy: str | None = None
-    eviction_hard: dict[str, str] = {}
-    kube_reserved: dict[str, str] = {}
-    system_reserved: dict[str, str] = {}
+    @property
+    def configured(self) -> ContainerdConfig | None:
+        """The settings of containerd; None where the node does not configure it."""
+        return self.containerd if self.name == CONTAINERD else None
 
 
 class RotationTime(_Part, frozen=True):
-    last_initiation_time: str | None = None
+    last_initiation_time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
 
 class CredentialsRotation(_Part, frozen=True):
@@ -142,7 +141,8 @@ class CredentialsRotation(_Part, frozen=True):
 
 class InPlaceUpdates(_Part, frozen=True):
     operating_system_version: str = ""
-    kubelet: KubeletUpdate = KubeletUpdate()
+    kubelet: str = ""
+    """The version of the kubelet. Its other settings stand in its own file, `hortus.nodeagent.kubeletfile`."""
     credentials_rotation: CredentialsRotation | None = None
 
 
@@ -178,6 +178,7 @@ class OscMetadata(_Part, frozen=True):
 class OperatingSystemConfig(_Part, frozen=True):
     """One configuration of a node, as its author wrote it."""
 
+    api_version: str = ""
     kind: str = ""
     metadata: OscMetadata = OscMetadata()
     spec: OscSpec = OscSpec()
@@ -186,12 +187,17 @@ class OperatingSystemConfig(_Part, frozen=True):
     def files_for(self, hostname: str) -> dict[str, OscFile]:
         """The files of a host by path: those of the extension after the own ones, without those of other hosts."""
         found = (*self.spec.files, *self.status.extension_files)
-        return {each.path: each for each in found if each.host_name in (None, "", hostname)}
+        return {each.path: each for each in found if each.host_name in (None, hostname)}
 
-    def merged_units(self) -> dict[str, OscUnit]:
-        """The units by name, in which the extension's are merged into the own ones."""
+    @property
+    def containerd(self) -> ContainerdConfig | None:
+        """The settings of containerd; None where the node does not configure it."""
+        return self.spec.cri_config.configured if self.spec.cri_config is not None else None
+
+    def merged_units(self, *more: OscUnit) -> dict[str, OscUnit]:
+        """The units by name: `more` is merged into the own ones, and the extension's into both."""
         merged: dict[str, OscUnit] = {}
-        for unit in (*self.spec.units, *self.status.extension_units):
+        for unit in (*self.spec.units, *more, *self.status.extension_units):
             merged[unit.name] = joined_units(merged[unit.name], unit) if unit.name in merged else unit
         return merged
 
@@ -217,8 +223,10 @@ def convert(document: Object) -> OperatingSystemConfig:
         osc = msgspec.convert(without_nulls(document), OperatingSystemConfig)
     except msgspec.ValidationError as error:
         raise OscError(str(error).replace("`$.", "`").replace(" - at ", ", at ")) from None
-    if osc.kind != "OperatingSystemConfig":
-        raise OscError(f"is of kind {osc.kind or 'none'!r}, where OperatingSystemConfig is needed")
+    if osc.kind != KIND:
+        raise OscError(f"is of kind {osc.kind or 'none'!r}, where {KIND} is needed")
+    if osc.api_version not in ("", API_VERSION):
+        raise OscError(f"is of apiVersion {osc.api_version!r}, where {API_VERSION} is needed")
     return osc
 
 
@@ -232,13 +240,6 @@ def joined_units(first: OscUnit, later: OscUnit) -> OscUnit:
         drop_ins=first.drop_ins + later.drop_ins,
         file_paths=first.file_paths + later.file_paths,
     )
-
-
-def with_drop_in(units: dict[str, OscUnit], name: str, drop_in: OscDropIn) -> dict[str, OscUnit]:
-    """The units, of which `name` has this drop-in once; a unit that is not there begins with it."""
-    unit = units.get(name, OscUnit(name=name))
-    others = tuple(each for each in unit.drop_ins if each.name != drop_in.name)
-    return {**units, name: msgspec.structs.replace(unit, drop_ins=(*others, drop_in))}
 
 
 def without_nulls(value: Any) -> Any:

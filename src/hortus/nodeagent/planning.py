@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import msgspec
 
 from hortus.nodeagent import steps
-from hortus.nodeagent.changes import AGENT_UNIT, KUBELET_UNIT, differences, plan_steps, units_of, waves
+from hortus.nodeagent.changes import (
+    AGENT_UNIT,
+    CONTAINERD_DROP_IN,
+    CONTAINERD_UNIT,
+    KUBELET_UNIT,
+    RUNTIMES,
+    differences,
+    plan_steps,
+    units_of,
+    waves,
+)
 from hortus.nodeagent.converging import update_of
-from hortus.nodeagent.node import drop_in_path, unit_path
-from hortus.nodeagent.osc import OperatingSystemConfig, OscUnit
+from hortus.nodeagent.node import drop_in_path, own_path, unit_path
+from hortus.nodeagent.osc import OperatingSystemConfig, OscFile, OscUnit
 from hortus.nodeagent.registries import hosts_path
 from hortus.nodeagent.seams import Files
 from hortus.nodeagent.steps import AnyStep
@@ -40,22 +51,33 @@ def planned(
     files: Files,
     *,
     hostname: str,
+    path: str,
     remaining: tuple[AnyStep, ...] | None,
 ) -> NodePlan:
-    """The plan from `old` to `new`; `remaining` are the steps of an interrupted one to the same configuration."""
+    """The plan from `old` to `new`; `remaining` are the steps of an interrupted one to the same configuration, `path`
+    is the agent's variable PATH."""
     chosen = remaining
     if chosen is None:
         update = update_of(old, new, files)
-        chosen = plan_steps(differences(old, new, hostname=hostname, in_place=update), new, hostname=hostname)
-    found = tuple(_lines(chosen, new, files, hostname))
+        changes = differences(old, new, hostname=hostname, path=path, in_place=update)
+        chosen = plan_steps(changes, new, hostname=hostname)
+    units = units_of(new, path)
+    found = tuple(_lines(chosen, files, new.files_for(hostname), units))
     commanded = {step.subject for step in found if step.action in ("restart", "stop")}
-    return NodePlan(found, tuple(name for name, unit in units_of(new).items() if unit.runs and name not in commanded))
+    return NodePlan(found, tuple(name for name, unit in units.items() if unit.runs and name not in commanded))
+
+
+def path_of(files: Files) -> str:
+    """The variable PATH that containerd has from the agent; that of this process where it has none."""
+    found = files.read(drop_in_path(CONTAINERD_UNIT, CONTAINERD_DROP_IN)) or b""
+    line = re.search(rf'^Environment="PATH={RUNTIMES}:(.*)"$', found.decode(errors="replace"), re.M)
+    return line[1] if line else own_path()
 
 
 def _lines(
-    chosen: tuple[AnyStep, ...], new: OperatingSystemConfig, files: Files, hostname: str
+    chosen: tuple[AnyStep, ...], files: Files, wanted: Mapping[str, OscFile], units: Mapping[str, OscUnit]
 ) -> Iterator[PlannedStep]:
-    wanted, units = new.files_for(hostname), units_of(new)
+    is_update = any(isinstance(step, steps.InPlaceStep) for step in chosen)
     commands = {step.name: step for step in chosen if isinstance(step, steps.CommandUnit)}
     for step in chosen:
         match step:
@@ -86,6 +108,8 @@ def _lines(
                 yield PlannedStep("wait", "registries")
             case steps.InPlaceStep():
                 yield _in_place_line(step)
+            case steps.FinishUpdate() if is_update:
+                yield PlannedStep("remove", "pods of this node", "those that outlived the drain")
     for number, wave in enumerate(waves(commands, units), start=1):
         yield from (PlannedStep(commands[name].verb, name, f"wave {number}") for name in wave)
 
@@ -102,14 +126,12 @@ def _in_place_line(step: steps.InPlaceStep) -> PlannedStep:
             return PlannedStep("update", "tokens", "those of this agent's configuration that have changed")
         case steps.RenewAgent():
             return PlannedStep("update", "certificate of this agent", "with a start of the agent")
-        case steps.RebootstrapKubelet():
-            return PlannedStep("restart", KUBELET_UNIT, "for a certificate of the new authority")
         case _:
-            return PlannedStep("remove", "pods of this node", "those that outlived the drain")
+            return PlannedStep("restart", KUBELET_UNIT, "for a certificate of the new authority")
 
 
 def _unit_lines(unit: OscUnit, step: steps.WriteUnit, files: Files) -> Iterator[PlannedStep]:
-    if unit.content:
+    if unit.content is not None:
         yield _written(files, unit_path(unit.name), unit.content.encode(), None)
     for name, content in unit.by_name.items():
         yield _written(files, drop_in_path(unit.name, name), content.encode(), None)

@@ -22,7 +22,7 @@ from hortus.nodeagent.converging import InvalidConfiguration, checked, checksum_
 from hortus.nodeagent.disk import Disk
 from hortus.nodeagent.node import AgentRestart
 from hortus.nodeagent.nodewatch import host_name
-from hortus.nodeagent.planning import planned, shown
+from hortus.nodeagent.planning import path_of, planned, shown
 from hortus.nodeagent.seams import NodeFault
 from hortus.nodeagent.settings import AgentConfigError, NodeAgentConfiguration, read
 from hortus.nodeagent.state import FOLDER, SCRATCH, NodeMemory
@@ -125,7 +125,8 @@ def _plan(chosen: argparse.Namespace) -> int:
     new = checked(text, before=old)
     rest, _ = memory.changes(checksum_of(text))
     hostname = chosen.hostname or host_name()
-    plan = planned(old, new, disk, hostname=hostname, remaining=rest.steps if rest is not None else None)
+    remaining = rest.steps if rest is not None else None
+    plan = planned(old, new, disk, hostname=hostname, path=path_of(disk), remaining=remaining)
     if chosen.output == "json":
         import msgspec
 

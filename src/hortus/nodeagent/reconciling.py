@@ -29,8 +29,9 @@ from hortus.nodeagent.converging import (
     update_of,
 )
 from hortus.nodeagent.health import until_well
-from hortus.nodeagent.inplace import CONDITION, FAILED, READY, RESULT
+from hortus.nodeagent.inplace import CONDITION, READY, RESULT
 from hortus.nodeagent.node import AgentRestart, AwaitsOutside, Node
+from hortus.nodeagent.nodeupdates import is_ready
 from hortus.nodeagent.osc import OperatingSystemConfig, decode
 from hortus.nodeagent.seams import NodeFault
 from hortus.nodeagent.serial import SerialLease, is_serial
@@ -64,9 +65,16 @@ class ReconcileOptions:
     """The options of the controller; times in seconds."""
 
     def __init__(
-        self, *, sync_period: float, repair_drift: bool = False, roll_back: bool = False, patience: float = 300.0
+        self,
+        *,
+        sync_period: float,
+        kubernetes_version: str = "",
+        repair_drift: bool = False,
+        roll_back: bool = False,
+        patience: float = 300.0,
     ) -> None:
         self.sync_period = sync_period
+        self.kubernetes_version = kubernetes_version
         self.repair_drift = repair_drift
         self.roll_back = roll_back
         self.patience = patience
@@ -288,7 +296,9 @@ class OscController:
         zone = (self._node.files.read(ZONE_FILE) or b"").decode().strip()
         if zone:
             labels[ZONE_LABEL] = zone
-        if version := node.status.node_info.kubelet_version:
+        # DaemonSets of Gardener, kube-proxy among them, select nodes by the version of the pool, which has no `v`.
+        version = self._options.kubernetes_version or node.status.node_info.kubelet_version.removeprefix("v")
+        if version:
             labels[VERSION_LABEL] = version
         return labels
 
@@ -316,9 +326,9 @@ class OscController:
         osc = self._memory.applied().value
         if osc is None:
             return
-        drift = drift_of(osc, self._node.files, hostname=self._view.hostname)
-        for reason, path in drift.found:
-            self._view.event(reason, f"{path} is not as the applied configuration says", warning=True)
+        drift = drift_of(osc, self._node.files, hostname=self._view.hostname, path=self._node.path)
+        for reason, place in drift.found:
+            self._view.event(reason, f"{place} is not as the applied configuration says", warning=True)
         if not drift.found or not self._options.repair_drift:
             return
         checksum = f"repair of {checksum_of(repr(drift.found).encode())}"
@@ -330,13 +340,6 @@ class OscController:
 def is_held(node: SeenNode, checksum: str) -> bool:
     """True for a Node on which the configuration of this checksum must not be begun."""
     return node.metadata.annotations.get(HOLD, "") not in ("", f"{EXCEPT}{checksum}")
-
-
-def is_ready(node: SeenNode) -> bool:
-    """True for a Node that may be updated in place: it is drained for that, or an update of it has failed."""
-    condition = node.condition(CONDITION)
-    drained = condition is not None and condition.reason == READY
-    return drained or node.metadata.labels.get(RESULT) == FAILED
 
 
 def _checksum(secret: SeenSecret) -> str:

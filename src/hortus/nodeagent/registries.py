@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+import msgspec
 import structlog
 
 from hortus.kube.clock import Clock
@@ -66,9 +67,16 @@ def remove_registry(files: Files, upstream: str) -> None:
     files.remove_tree(f"{CERTS_FOLDER}/{upstream}")
 
 
+def _probed(registry: RegistryUpstream, host: OscRegistryHost) -> OscRegistryHost:
+    """The host with absolute paths of its authorities; containerd reads relative ones from the folder of hosts.toml."""
+    folder = f"{CERTS_FOLDER}/{registry.upstream}"
+    found = tuple(path if path.startswith("/") else f"{folder}/{path}" for path in host.ca_certs)
+    return msgspec.structs.replace(host, ca_certs=found)
+
+
 async def until_ready(registry: RegistryUpstream, probe: Probe, clock: Clock) -> None:
     """Returns once all hosts of the registry answer."""
-    waiting = list(registry.hosts)
+    waiting = [_probed(registry, host) for host in registry.hosts]
     while True:
         answers = await asyncio.gather(*(probe(host) for host in waiting))
         waiting = [host for host, answered in zip(waiting, answers, strict=True) if not answered]

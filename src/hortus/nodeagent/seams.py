@@ -123,6 +123,10 @@ class UpdateReports(Protocol):
     def has_failed(self) -> bool:
         """True while the Node is labelled as one whose update failed."""
 
+    @property
+    def awaits_result(self) -> bool:
+        """True while the Node is drained for an update without a result, or its update has failed."""
+
     async def begin_os(self, version: str) -> None:
         """Notes on the Node the version of the operating system that its machine is about to get."""
 

@@ -109,6 +109,11 @@ class NodeAgentConfiguration(_Part, frozen=True):
         return self.controllers.operating_system_config.secret_name
 
     @property
+    def kubernetes_version(self) -> str:
+        """The version of the worker pool, without `v`; empty where the file has none."""
+        return self.controllers.operating_system_config.kubernetes_version.removeprefix("v")
+
+    @property
     def data_volume_size(self) -> int:
         """The size of the volume for data of the kubelet in bytes; 0 without one. Raises AgentConfigError."""
         size = self.bootstrap.kubelet_data_volume_size if self.bootstrap is not None else None

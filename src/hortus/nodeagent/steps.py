@@ -118,8 +118,10 @@ class RebootstrapKubelet(InPlaceStep, frozen=True, tag="kubeletCredentials"):
     """The invocation of the kubelet that still has the old one."""
 
 
-class FinishUpdate(InPlaceStep, frozen=True, tag="inPlaceUpdate"):
-    """Deletes the pods that outlived the drain, and labels the Node."""
+class FinishUpdate(NodeStep, frozen=True, tag="inPlaceUpdate"):
+    """Deletes the pods that outlived the drain, and labels the Node, where it was drained or an update has failed.
+
+    The machine controller waits for the label, so a configuration that has nothing to update in place sets it too."""
 
     pods: tuple[str, ...] | None = None
     """The pods to delete, as namespace/name/uid; None until they are listed."""

@@ -113,7 +113,7 @@ class UnitCheck:
         stamp = self._memory.applied_stamp()
         if stamp != self._units[0]:
             osc = self._memory.applied().value
-            self._units = (stamp, units_of(osc) if osc is not None else {})
+            self._units = (stamp, units_of(osc, self._node.path) if osc is not None else {})
         return self._units[1]
 
     async def _statuses(self, units: Mapping[str, OscUnit]) -> dict[str, UnitStatus]:

@@ -18,7 +18,7 @@ from hortus.nodeagent import steps
 from hortus.nodeagent.changes import KUBELET_UNIT
 from hortus.nodeagent.health import until_well
 from hortus.nodeagent.identity import KUBELET_BOOTSTRAP, KUBELET_OWN
-from hortus.nodeagent.inplace import OS_RELEASE, RESULT, os_version
+from hortus.nodeagent.inplace import OS_RELEASE, RESULT, is_installed, os_version
 from hortus.nodeagent.node import AwaitsOutside, Node, check_job
 from hortus.nodeagent.osc import OperatingSystemConfig
 from hortus.nodeagent.seams import Files, NodeFault
@@ -65,8 +65,6 @@ class InPlaceUpdate:
                 self._node.reports.sync_tokens()
             case steps.RebootstrapKubelet():
                 return await self._rebootstrap(step)
-            case steps.FinishUpdate():
-                return await self._finish(step)
             case _:
                 raise AssertionError(f"no way to do {step}")
         return step
@@ -113,7 +111,7 @@ class InPlaceUpdate:
     async def _update_os(self, step: steps.UpdateOs) -> AnyStep:
         """Returns once the machine runs the wanted version; ends in any other case by an exception."""
         installed, boot = installed_version(self._node.files), self._node.host.boot()
-        if installed == step.version:
+        if is_installed(step.version, installed):
             return step
         if step.failed:
             if self._node.reports.has_failed:
@@ -155,9 +153,12 @@ class InPlaceUpdate:
 
     # The end
 
-    async def _finish(self, step: steps.FinishUpdate) -> AnyStep:
+    async def finish(self, step: steps.FinishUpdate) -> AnyStep:
+        """Ends the drain of the Node, if there is one. Raises KubeError."""
         reports = self._node.reports
         if step.pods is None:
+            if not reports.awaits_result:
+                return step
             step = self._record(step, steps.FinishUpdate(await reports.pods()))
         await reports.delete(step.pods or ())
         await reports.succeed()

@@ -1,8 +1,9 @@
 """The rules that an OperatingSystemConfig has to keep before a node acts on it.
 
-Gardener checks them when the object is written (pkg/apis/extensions/validation/operatingsystemconfig.go of
+Gardener checks them when the object is written (pkg/api/extensions/validation/operatingsystemconfig.go of
 gardener/gardener). A node checks again: the Secret that brings the configuration is written by somebody else, and a
-half-understood configuration is not applied in part.
+half-understood configuration is not applied in part. gardenlet leaves name, type and purpose out of that Secret, and a
+file there may be empty, since contents of other Secrets are put into it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
 from hortus.kube.naming import dns_subdomain
+from hortus.nodeagent.inplace import is_version
+from hortus.nodeagent.kubeletfile import KUBELET_FILE, kubelet_problems
 from hortus.nodeagent.osc import (
     PROVISION,
     RECONCILE,
@@ -31,12 +34,14 @@ _UNIT_NAME = re.compile(
 )
 """systemd.unit(5)."""
 _MOST_PERMISSIONS = 0o7777
+_PORT, _LAST_PORT = re.compile(r"[1-9][0-9]{0,4}"), 65535
 
 
 def problems(osc: OperatingSystemConfig, *, before: OperatingSystemConfig | None = None) -> list[str]:
     """The rules that `osc` breaks, each with its field; `before` is the configuration that it replaces."""
     return [
         *_purpose_problems(osc, before),
+        *_in_place_problems(osc),
         *_containerd_problems(osc),
         *_unit_problems("spec.units", osc.spec.units, osc),
         *_unit_problems("status.extensionUnits", osc.status.extension_units, osc),
@@ -47,17 +52,30 @@ def problems(osc: OperatingSystemConfig, *, before: OperatingSystemConfig | None
 
 
 def _purpose_problems(osc: OperatingSystemConfig, before: OperatingSystemConfig | None) -> Iterator[str]:
-    purpose = osc.spec.purpose
-    if not purpose:
-        yield f"spec.purpose is empty: set it to {RECONCILE}"
-    elif purpose not in (PROVISION, RECONCILE):
+    purpose = osc.spec.purpose or RECONCILE
+    if purpose not in (PROVISION, RECONCILE):
         yield f"spec.purpose is {purpose!r}: set it to {PROVISION} or {RECONCILE}"
     if before is None or before.metadata.name != osc.metadata.name:
         return
-    if before.spec.purpose != purpose:
-        yield f"spec.purpose was {before.spec.purpose!r} and cannot change to {purpose!r}: make another configuration"
+    was = before.spec.purpose or RECONCILE
+    if was != purpose:
+        yield f"spec.purpose was {was!r} and cannot change to {purpose!r}: make another configuration"
     if osc.metadata.deletion_timestamp and before.spec != osc.spec:
         yield "spec has changed although the configuration is being deleted: restore it"
+
+
+def _in_place_problems(osc: OperatingSystemConfig) -> Iterator[str]:
+    """The rules for what has to be compared: Gardener's agent ends in an error when it cannot."""
+    update = osc.spec.in_place_updates
+    if update is None or osc.spec.purpose == PROVISION:
+        return
+    at = "spec.inPlaceUpdates"
+    if not is_version(update.kubelet):
+        yield f"{at}.kubelet is {update.kubelet!r}, which is no version: write for example 1.33.1"
+    wanted = update.operating_system_version
+    if wanted and not is_version(wanted):
+        yield f"{at}.operatingSystemVersion is {wanted!r}, which is no version: write for example 1592.4"
+    yield from (f"spec.files: {KUBELET_FILE} {problem}" for problem in kubelet_problems(osc))
 
 
 def _containerd_problems(osc: OperatingSystemConfig) -> Iterator[str]:
@@ -83,7 +101,7 @@ def _registry_problems(at: str, containerd: ContainerdConfig) -> Iterator[str]:
         seen.add(registry.upstream)
         if problem := _upstream_problem(registry.upstream):
             yield f"{where}.upstream {registry.upstream!r} {problem}"
-        if registry.server is not None and (problem := _url_problem(registry.server, schemes=("http", "https"))):
+        if registry.server is not None and (problem := _url_problem(registry.server)):
             yield f"{where}.server {registry.server!r} {problem}"
         yield from _host_problems(where, registry)
 
@@ -91,7 +109,7 @@ def _registry_problems(at: str, containerd: ContainerdConfig) -> Iterator[str]:
 def _host_problems(where: str, registry: RegistryUpstream) -> Iterator[str]:
     for index, host in enumerate(registry.hosts):
         at = f"{where}.hosts[{index}]"
-        if problem := _url_problem(host.url, schemes=("http", "https", "")):
+        if problem := _url_problem(host.url):
             yield f"{at}.url {host.url!r} {problem}"
         for capability in host.capabilities:
             if capability not in _CAPABILITIES:
@@ -103,19 +121,19 @@ def _upstream_problem(upstream: str) -> str:
     if upstream == "_default":
         return ""
     host, colon, port = upstream.partition(":")
-    if colon and not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65535):
+    if colon and not (_PORT.fullmatch(port) and int(port) <= _LAST_PORT):
         return "has a port that is not one of 1 to 65535: write host or host:port"
     found = dns_subdomain(host)
     return f"is no host name ({found[0]}): write host or host:port" if found else ""
 
 
-def _url_problem(url: str, *, schemes: Iterable[str]) -> str:
+def _url_problem(url: str) -> str:
     try:
-        parsed = urlsplit(url if "://" in url else f"//{url}")
+        parsed = urlsplit(url)
         host = parsed.hostname
     except ValueError:
         return "is no URL: write https://host"
-    if parsed.scheme not in schemes or (not parsed.scheme and "" not in schemes):
+    if parsed.scheme not in ("http", "https"):
         return "has another scheme than http and https: write https://host"
     return "" if host else "names no host: write https://host"
 
@@ -158,6 +176,8 @@ def _file_problems(at: str, files: Iterable[OscFile]) -> Iterator[str]:
             yield f"{where}.path is empty: name the file"
         elif not file.path.startswith("/") or ".." in file.path.split("/"):
             yield f"{where}.path {file.path!r} is not absolute: begin with / and do without .."
+        if file.host_name is not None and (found := dns_subdomain(file.host_name)):
+            yield f"{where}.hostName {file.host_name!r} is no host name ({found[0]}): name the host, or leave it out"
         if not 0 <= file.mode <= _MOST_PERMISSIONS:
             yield f"{where}.permissions {file.mode} is more than octal 7777: write for example 0644"
         yield from _content_problems(f"{where}.content", file)
@@ -187,7 +207,7 @@ def _duplicates(files: Iterable[OscFile]) -> Iterator[str]:
     hosts: defaultdict[str, list[str | None]] = defaultdict(list)
     for file in files:
         if file.path:
-            hosts[file.path].append(file.host_name or None)
+            hosts[file.path].append(file.host_name)
     for path, named in hosts.items():
         if len(named) > 1 and (None in named or len(set(named)) < len(named)):
             yield f"path {path!r} is there {len(named)} times: give each file a hostName of its own, or merge them"
