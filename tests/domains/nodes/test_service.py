@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from hortus.domains.nodes.changes import CHANGE_KIND, NODE_CHANGE, PROBLEM
 from hortus.domains.nodes.service import (
     APPLIED,
+    CANDIDATE,
     CHECKSUM,
     HOLD,
+    IN_PLACE,
     RELEASED,
     ROLLED_BACK,
     SECRET_LABEL,
+    SELECTED,
     VERSION,
     ClusterNodes,
     NodesDecision,
@@ -33,6 +37,17 @@ def node(name: str, applied: str = "a", hold: str = "", *, since: float | None =
         "metadata": {"name": name, "labels": {SECRET_LABEL: "pool"}, "annotations": annotations},
         "status": {"conditions": [{"type": "Ready", "status": status, "lastTransitionTime": format_time(since or 0)}]},
     }
+    found = shaped(obj, PoolNode)
+    assert found is not None
+    return found
+
+
+def in_place(one: PoolNode, reason: str, *labels: str, at: float = NOW) -> PoolNode:
+    """The Node as the machine controller has it during an update in place."""
+    obj: Object = msgspec.json.decode(msgspec.json.encode(one))
+    obj["metadata"]["labels"] |= dict.fromkeys(labels, "true")
+    condition = {"type": IN_PLACE, "status": "True", "reason": reason, "lastTransitionTime": format_time(at)}
+    obj["status"]["conditions"].append(condition)
     found = shaped(obj, PoolNode)
     assert found is not None
     return found
@@ -116,6 +131,42 @@ def test_a_node_that_went_back_by_itself_fails_at_once() -> None:
     out = node("1", "a", "except=b", **{ROLLED_BACK: "b", RELEASED: format_time(NOW)})
     assert "returned to its last good configuration" in decide(out).problem
     assert decide(out, to="c").problem == ""
+
+
+def test_a_node_that_is_drained_for_its_update_is_released_before_one_in_use() -> None:
+    drained = in_place(node("2"), "ReadyForUpdate", CANDIDATE, SELECTED)
+    selected = in_place(node("3"), "SelectedForUpdate", CANDIDATE, SELECTED)
+    assert released(decide(node("1"), drained)) == ["2"]
+    assert released(decide(node("1"), selected)) == ["3"]
+    assert released(decide(node("1"), drained, selected, most=2)) == ["2", "3"]
+
+
+def test_a_drained_node_that_is_held_counts_as_unavailable() -> None:
+    drained = in_place(node("2", hold="under repair"), "ReadyForUpdate", CANDIDATE, SELECTED)
+    assert released(decide(node("1"), drained)) == []
+
+
+def test_a_released_candidate_is_selected_for_its_update() -> None:
+    first, second = (in_place(node(name), "CandidateForUpdate", CANDIDATE) for name in "12")
+    decision = decide(first, second)
+    assert (released(decision), decision.selected) == (["1"], {"1"})
+    out = node("1", hold="except=b", **{RELEASED: format_time(NOW)})
+    late = in_place(out, "CandidateForUpdate", CANDIDATE)
+    assert decide(late, second).selected == {"1"}, "the machine controller found it after its release"
+    assert decide(first, second, admitted=False).selected == frozenset()
+    assert decide(first, second, governed=False).selected == frozenset()
+    taken = in_place(out, "SelectedForUpdate", CANDIDATE, SELECTED)
+    assert decide(taken, second).selected == frozenset()
+
+
+def test_a_node_whose_update_in_place_failed_fails_at_once_and_no_further_one_is_selected() -> None:
+    out = node("1", hold="except=b", **{RELEASED: format_time(NOW - 60)})
+    other = in_place(node("2"), "CandidateForUpdate", CANDIDATE)
+    decision = decide(in_place(out, "UpdateFailed", CANDIDATE, SELECTED), other, most=9)
+    assert decision.problem == "node 1 failed its update in place"
+    assert (released(decision), decision.selected) == ([], frozenset())
+    before = in_place(out, "UpdateFailed", CANDIDATE, SELECTED, at=NOW - 3600)
+    assert decide(before, other).problem == "", "it failed with the configuration before"
 
 
 def test_a_version_has_the_name_that_all_pools_of_a_cluster_have() -> None:

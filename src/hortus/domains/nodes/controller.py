@@ -1,7 +1,7 @@
 """Roll-outs over the nodes of a cluster, one ClusterProfile each.
 
 Objects it owns: annotations of Nodes (`hold`, `released`) in the clusters; annotations of ClusterProfiles about the
-change of kind `node-configuration`.
+change of kind `node-configuration`. It adds the label `selected-for-update` to candidates for an update in place.
 It watches: ClusterProfiles; in their clusters the Nodes and the Secrets of OperatingSystemConfigs; the gate.
 All state is in these annotations, so another process goes on where one was killed.
 It never: writes a Secret, changes a hold that somebody else wrote, holds a node that has no configuration yet.
@@ -75,6 +75,12 @@ class NodeRolloutController(KindController[ReconcileContext[ClusterProfile]]):
             await context.patch({"metadata": {"annotations": {PROBLEM: problem or None}}})
 
     async def _annotate(self, key: ObjectKey, decision: NodesDecision) -> None:
+        nodes = decision.annotations.keys() | decision.selected
         await asyncio.gather(
-            *(self._members.annotate(key, node, dict(given)) for node, given in decision.annotations.items())
+            *(
+                self._members.annotate(
+                    key, node, dict(decision.annotations.get(node, {})), select=node in decision.selected
+                )
+                for node in sorted(nodes)
+            )
         )

@@ -12,12 +12,15 @@ import msgspec
 from hortus.domains.inventory.types import ClusterProfile, is_hibernated, secret_of
 from hortus.domains.nodes.service import (
     APPLIED,
+    CANDIDATE,
     CHECKSUM,
     HEALTH,
     HOLD,
+    IN_PLACE,
     RELEASED,
     ROLLED_BACK,
     SECRET_LABEL,
+    SELECTED,
     VERSION,
     ClusterNodes,
     PoolNode,
@@ -69,14 +72,15 @@ class NodeMembers:
         configurations = (shaped(one, PoolSecret) for one in secrets.values())
         return ClusterNodes(filter(None, found), filter(None, configurations))
 
-    async def annotate(self, key: ObjectKey, node: str, annotations: Object) -> None:
-        """Write annotations of a Node. Raises KubeError."""
+    async def annotate(self, key: ObjectKey, node: str, annotations: Object, *, select: bool) -> None:
+        """Write annotations of a Node, and the label that selects it for an update in place. Raises KubeError."""
         place, cache = _place(self._profiles[key]), self._nodes.cache(key)
         if place is None or cache is None:
             return
         client: Client = self._pool.at(place)
         # Without the answer, the next decision could count this node as one that was not released.
-        cache.learn(await client.patch(NODES, node, {"metadata": {"annotations": annotations}}))
+        labels = {"labels": {SELECTED: "true"}} if select else {}
+        cache.learn(await client.patch(NODES, node, {"metadata": {"annotations": annotations, **labels}}))
 
 
 def _place(profile: Object) -> KubeconfigRef | None:
@@ -104,12 +108,17 @@ def _node(obj: Object) -> Object:
     """A heart-beat changes nothing of what is kept."""
     node, metadata = shaped(obj, PoolNode) or PoolNode(metadata_of(obj)), metadata_of(obj)
     conditions = [
-        {"type": one.type, "status": one.status, "lastTransitionTime": one.last_transition_time}
+        {
+            "type": one.type,
+            "status": one.status,
+            "reason": one.reason if one.type == IN_PLACE else "",
+            "lastTransitionTime": one.last_transition_time,
+        }
         for one in node.status.conditions
-        if one.type in HEALTH
+        if one.type in (*HEALTH, IN_PLACE)
     ]
     annotations = _chosen(metadata.annotations, (APPLIED, HOLD, RELEASED, ROLLED_BACK))
-    outline = _outline(metadata, annotations, _chosen(metadata.labels, (SECRET_LABEL,)))
+    outline = _outline(metadata, annotations, _chosen(metadata.labels, (SECRET_LABEL, CANDIDATE, SELECTED)))
     return {"metadata": outline, "status": {"conditions": conditions}}
 
 

@@ -25,6 +25,14 @@ SECRET_LABEL: Final = "worker.gardener.cloud/gardener-node-agent-secret-name"  #
 CHECKSUM: Final = "checksum/data-script"
 VERSION: Final = "node-agent.hortus.dev/version"
 """Annotations of such a Secret: the checksum of the configuration, and the name that it has in the whole fleet."""
+CANDIDATE: Final = "node.machine.sapcloud.io/candidate-for-update"
+SELECTED: Final = "node.machine.sapcloud.io/selected-for-update"
+"""Labels of Nodes of pools with updates in place. The machine controller sets the first one, and drains a node that has
+the second one, which it sets with AutoInPlaceUpdate, and an operator with ManualInPlaceUpdate."""
+IN_PLACE: Final = "InPlaceUpdate"
+DRAINED: Final = "ReadyForUpdate"
+FAILED: Final = "UpdateFailed"
+"""A condition of Nodes, and two reasons of it (pkg/apis/machine/v1alpha1 of gardener/machine-controller-manager)."""
 READY: Final = "Ready"
 UNITS: Final = "SystemdUnitsReady"
 HEALTH: Final = (READY, UNITS)
@@ -33,9 +41,15 @@ _SHOWN: Final = 3
 """Nodes that a problem names."""
 
 
+def _time(text: str | None) -> float:
+    """Seconds since the epoch; 0 for no time."""
+    return parse_time(text) if text else 0.0
+
+
 class _Condition(Fields, frozen=True):
     type: str = ""
     status: str = ""
+    reason: str = ""
     last_transition_time: str | None = None
 
 
@@ -76,10 +90,31 @@ class PoolNode(Fields, frozen=True):
         return found.get(READY) == "True" and found.get(UNITS) != "False"
 
     @property
+    def is_drained(self) -> bool:
+        """True for a node that is out of use until its update in place has a result."""
+        return any(one.type == IN_PLACE and one.reason in (DRAINED, FAILED) for one in self.status.conditions)
+
+    @property
+    def is_selected(self) -> bool:
+        return SELECTED in self.metadata.labels
+
+    @property
+    def awaits_selection(self) -> bool:
+        """True for a node that is drained for its update in place once somebody selects it."""
+        return CANDIDATE in self.metadata.labels and not self.is_selected
+
+    @property
+    def has_failed(self) -> bool:
+        """True when the machine controller reported a failed update in place after the node was released."""
+        released = _time(self.metadata.annotations.get(RELEASED))
+        found = [one for one in self.status.conditions if one.type == IN_PLACE and one.reason == FAILED]
+        return any(_time(one.last_transition_time) >= released for one in found)
+
+    @property
     def unhealthy_since(self) -> float:
         """Seconds since the epoch at which a healthy condition was lost or the node released, whichever is later."""
         texts = [one.last_transition_time for one in self.status.conditions if one.status != "True"]
-        return max((parse_time(one) for one in (*texts, self.metadata.annotations.get(RELEASED)) if one), default=0.0)
+        return max(map(_time, (*texts, self.metadata.annotations.get(RELEASED))))
 
 
 class PoolSecret(Fields, frozen=True):
@@ -103,6 +138,8 @@ class NodesDecision(NamedTuple):
     """The nodes that are not healthy with it, for people; empty without any."""
     after: float | None
     """Seconds until the decision may be another one without a change of a Node."""
+    selected: frozenset[str] = frozenset()
+    """The nodes to select for their update in place."""
 
 
 class ClusterNodes:
@@ -145,7 +182,12 @@ class ClusterNodes:
                 written[name] = {HOLD: f"{EXCEPT}{wanted}", RELEASED: format_time(now)}
             elif node.allowed and node.hold != (hold := f"{EXCEPT}{self._kept(node)}"):
                 written[name] = {HOLD: hold}
-        return NodesDecision(written, self._is_done(), _shown(problems), after)
+        selected = frozenset(
+            node.metadata.name
+            for node in self._nodes
+            if node.awaits_selection and not problems and (node.metadata.name in released or self._is_moving(node))
+        )
+        return NodesDecision(written, self._is_done(), _shown(problems), after, selected)
 
     def _wanted(self, node: PoolNode) -> str:
         return self._secrets[node.secret].checksum
@@ -166,18 +208,19 @@ class ClusterNodes:
         return all(map(self._is_well, self._nodes))
 
     def _next(self, most: int) -> frozenset[str]:
-        """The nodes to release now. One that is not healthy comes first, since it may need the new configuration."""
+        """The nodes to release now. One that is out of use anyway comes first: it may need the new configuration, or is
+        drained for it, and the machine controller drains no other one before it has a result."""
         moving = sum(map(self._is_moving, self._nodes))
-        unavailable = sum(self._is_moving(one) or not one.is_healthy for one in self._nodes)
+        unavailable = sum(self._is_moving(one) or not _is_used(one) for one in self._nodes)
         released: set[str] = set()
-        for node in sorted(self._nodes, key=lambda one: one.is_healthy):
+        for node in sorted(self._nodes, key=lambda one: (not one.is_drained, not one.is_selected, _is_used(one))):
             if not node.allowed or self._kept(node) == self._wanted(node):
                 continue
-            if (unavailable if node.is_healthy else moving) >= most:
+            if (unavailable if _is_used(node) else moving) >= most:
                 continue
             released.add(node.metadata.name)
             moving += 1
-            unavailable += node.is_healthy
+            unavailable += _is_used(node)
         return frozenset(released)
 
     def _problems(self, patience: float, now: float) -> tuple[list[str], float | None]:
@@ -187,6 +230,8 @@ class ClusterNodes:
         for node in filter(self._is_moving, self._nodes):
             if node.metadata.annotations.get(ROLLED_BACK) == self._wanted(node):
                 problems.append(f"node {node.metadata.name} returned to its last good configuration")
+            elif node.has_failed:
+                problems.append(f"node {node.metadata.name} failed its update in place")
             elif (wait := node.unhealthy_since + patience - now) > 0:
                 left.append(wait)
             elif node.applied == self._wanted(node):
@@ -194,6 +239,10 @@ class ClusterNodes:
             else:
                 problems.append(f"node {node.metadata.name} has not applied the new configuration")
         return problems, min(left, default=None)
+
+
+def _is_used(node: PoolNode) -> bool:
+    return node.is_healthy and not node.is_drained
 
 
 def _shown(problems: list[str]) -> str:
