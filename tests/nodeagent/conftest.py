@@ -4,6 +4,13 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from tests.oracles.programs import GoProgram, go_program
+
+
+@pytest.fixture(scope="session")
+def gardener() -> Iterator[GoProgram]:
+    """The code of Gardener's own node agent."""
+    yield from go_program("gardenernodeagent")
 
 
 @pytest.fixture(autouse=True, scope="package")

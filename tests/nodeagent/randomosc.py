@@ -10,9 +10,11 @@ from typing import Any
 from tests.nodeagent.world import Osc, kubelet_file
 
 from hortus.nodeagent.kubeletfile import KUBELET_FILE
+from hortus.nodeagent.osc import convert
 
 UNITS = ("kubelet.service", "containerd.service", "gardener-node-agent.service", "a.service", "b.timer", "c.mount")
-DROP_INS = ("10-a.conf", "20-b.conf", "30-env_config.conf")
+OWN_DROP_INS, EXTENSION_DROP_INS = ("10-a.conf", "20-b.conf"), ("15-c.conf", "40-d.conf")
+"""The file that Gardener's agent leaves for two of one name depends on the configurations before."""
 PATHS = ("/etc/a", "/etc/b", "/etc/deep/c", "/opt/bin/d", "/etc/kubernetes/e")
 HOSTS = ("node-1", "node-2", "node-3")
 UPSTREAMS = ("_default", "docker.io", "registry.k8s.io:443")
@@ -37,7 +39,7 @@ def configuration(random: Random, *, in_place: bool | None = None) -> Osc:
     paths = sorted({each["path"] for each in (*spec["files"], *status.get("extensionFiles", ()))})
     spec["units"] = _units(random, paths)
     if random.random() < 0.5:
-        status["extensionUnits"] = _units(random, paths)
+        status["extensionUnits"] = _units(random, paths, EXTENSION_DROP_INS)
     return {
         "apiVersion": "extensions.gardener.cloud/v1alpha1",
         "kind": "OperatingSystemConfig",
@@ -90,11 +92,11 @@ def _file(random: Random, path: str, **more: str) -> Osc:
     return _optional(random, {"path": path, "content": content, **more}, permissions=(0o644, 0o600, 0o755))
 
 
-def _units(random: Random, paths: list[str]) -> list[Osc]:
-    return [_unit(random, name, paths) for name in _some(random, UNITS)]
+def _units(random: Random, paths: list[str], drop_ins: Any = OWN_DROP_INS) -> list[Osc]:
+    return [_unit(random, name, paths, drop_ins) for name in _some(random, UNITS)]
 
 
-def _unit(random: Random, name: str, paths: list[str]) -> Osc:
+def _unit(random: Random, name: str, paths: list[str], drop_ins: Any = OWN_DROP_INS) -> Osc:
     unit = _optional(
         random,
         {"name": name},
@@ -103,10 +105,9 @@ def _unit(random: Random, name: str, paths: list[str]) -> Osc:
         command=("start", "restart", "stop", "dance"),
     )
     if random.random() < 0.4:
-        ins = [
-            {"name": each, "content": f"[Service]\n# {random.randint(1, 2)}\n"} for each in _some(random, DROP_INS[:2])
+        unit["dropIns"] = [
+            {"name": each, "content": f"[Service]\n# {random.randint(1, 2)}\n"} for each in _some(random, drop_ins)
         ]
-        unit["dropIns"] = ins
     if random.random() < 0.5:
         unit["filePaths"] = _some(random, paths)
     return unit
@@ -266,3 +267,13 @@ def _prune(osc: Osc) -> None:
     for unit in (*osc["spec"]["units"], *osc["status"].get("extensionUnits", ())):
         if "filePaths" in unit:
             unit["filePaths"] = [path for path in unit["filePaths"] if path in paths]
+
+
+def abandoned(first: Osc, second: Osc) -> set[str]:
+    """The files of units that lose their content: Gardener's agent leaves them in the place of the system's own."""
+    before, units = convert(first).merged_units(), convert(second).merged_units()
+    return {
+        f"/etc/systemd/system/{name}"
+        for name, unit in units.items()
+        if unit.content is None and name in before and before[name].content is not None
+    }

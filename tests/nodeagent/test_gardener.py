@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from tests.nodeagent.randomosc import configuration, successor
 from tests.nodeagent.world import PATH, Osc, text_of
-from tests.oracles.programs import GoProgram, go_program
+from tests.oracles.programs import GoProgram
 
 from hortus.nodeagent.changes import differences, registries_of, units_of
 from hortus.nodeagent.inplace import in_place_changes
@@ -24,11 +24,6 @@ HOST = "node-1"
 SEED = 20261
 FEW, MANY = 1000, pytest.param(20_000, marks=pytest.mark.soak)
 RELEASE = 'PRETTY_NAME="Garden Linux {}"\n'
-
-
-@pytest.fixture(scope="session")
-def gardener() -> Iterator[GoProgram]:
-    yield from go_program("gardenernodeagent")
 
 
 # Reading

@@ -7,70 +7,20 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.nodeagent.world import PATH, Killed, Osc, World, file, in_place, osc_of, service, text_of, unit
+from tests.nodeagent.updatable import CPU_STATE, KUBELET, PKI, REAL, RELEASE, Updatable
+from tests.nodeagent.world import PATH, Killed, Osc, file, in_place, osc_of, service, text_of, unit
 
 from hortus.engine.outcomes import StepError
 from hortus.nodeagent.converging import checksum_of, converge
 from hortus.nodeagent.host import LocalMachine
-from hortus.nodeagent.node import AwaitsOutside
 from hortus.nodeagent.osc import decode
 from hortus.nodeagent.planning import planned
 from hortus.nodeagent.seams import NodeFault
 from hortus.testing import FakeClock
 
-KUBELET = "kubelet.service"
-REAL, BOOTSTRAP = "/var/lib/kubelet/kubeconfig-real", "/var/lib/kubelet/kubeconfig-bootstrap"
-PKI = "/var/lib/kubelet/pki/kubelet-client-current.pem"
-CPU_STATE = "/var/lib/kubelet/cpu_manager_state"
-RELEASE = 'PRETTY_NAME="Garden Linux {}"\n'
 COMMAND = ("/usr/bin/update-os", "--to", "1592.5")
 LEAST_CHANGES = 50
 ROTATED = "2026-01-01T00:00:00Z"
-
-
-class Updatable(World):
-    """A node whose kubelet requests a certificate when it is asked to, and whose machine may start again."""
-
-    def __init__(self, root: Path, *, clock: FakeClock | None = None) -> None:
-        super().__init__(root, clock=clock)
-        self.staged = ""
-        """The version of the operating system with which the machine starts the next time."""
-        self.takes = True
-        """False for a machine that comes back with the version that it had."""
-        self.host.act = self._stage
-
-    def _stage(self) -> None:
-        self.staged = self.host.commands[-1][-1]
-
-    async def _kubelet(self) -> str:
-        for path in (REAL, PKI):
-            if self.units.unit(KUBELET).active == "active" and not (self.root / path.lstrip("/")).exists():
-                self._put(path, "new")
-        return self.kubelet_problem
-
-    def _put(self, path: str, text: str) -> None:
-        target = self.root / path.lstrip("/")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text)
-
-    def reboot(self) -> None:
-        self.host.boots += 1
-        if self.staged and self.takes:
-            self._put("/etc/os-release", RELEASE.format(self.staged))
-        started = list(self.units.restarts)
-        for name, each in self.units.units.items():
-            if each.active == "active":
-                self.units.start(name)
-        self.units.restarts[:] = started
-
-    async def update(self, osc: Osc) -> None:
-        """Starts the agent and the machine as often as it takes."""
-        for _ in range(5):
-            try:
-                return await self.converge(osc)
-            except AwaitsOutside:
-                self.reboot()
-        raise AssertionError("the machine starts again without end")
 
 
 def first_files() -> Osc:
@@ -102,9 +52,9 @@ def after(kubelet: str = "", system: str = "1592.4") -> Osc:
 
 async def prepared(root: Path, *, clock: FakeClock | None = None) -> Updatable:
     world = Updatable(root, clock=clock)
-    world._put("/etc/os-release", RELEASE.format("1592.4"))
+    world.put("/etc/os-release", RELEASE.format("1592.4"))
     for path in (REAL, PKI, CPU_STATE):
-        world._put(path, "old")
+        world.put(path, "old")
     await world.converge(before())
     world.reports.drained = True
     world.reports.running = ["kube-system/proxy/1", "default/web/2"]
@@ -269,7 +219,7 @@ async def test_a_kubelet_that_does_not_start_with_its_update_fails_it(tmp_path: 
 
 async def test_a_new_node_is_updated_in_nothing(tmp_path: Path) -> None:
     world = Updatable(tmp_path)
-    world._put("/etc/os-release", RELEASE.format("1592.3"))
+    world.put("/etc/os-release", RELEASE.format("1592.3"))
     await world.converge(after())
     assert (world.host.commands, world.reports.result) == ([], "")
 

@@ -221,7 +221,7 @@ def _steps(found: Differences, new: OperatingSystemConfig, hostname: str) -> Ite
     yield from (WriteUnit(each.name, each.removed_drop_ins, each.removed_content) for each in found.units)
     yield from (RemoveUnit(each.name, each.content is not None, tuple(each.by_name)) for each in found.removed_units)
     yield ReloadUnits()
-    verbs, update = _verbs(found), found.in_place
+    verbs, update = _verbs(found, new), found.in_place
     if verbs.pop(AGENT_UNIT, None):
         yield RestartAgent()
     if update.cpu_manager:
@@ -250,12 +250,13 @@ def _in_place_steps(update: InPlaceChanges) -> Iterator[AnyStep]:
         yield AwaitKubelet()
 
 
-def _verbs(found: Differences) -> dict[str, Verb]:
+def _verbs(found: Differences, new: OperatingSystemConfig) -> dict[str, Verb]:
     verbs: dict[str, Verb] = {each.name: each.verb for each in found.units if each.verb}
-    if found.containerd:
-        verbs.setdefault(CONTAINERD_UNIT, "restart")
-    if found.in_place.changes_kubelet:
-        verbs.setdefault(KUBELET_UNIT, "restart")
+    reread = {CONTAINERD_UNIT: found.containerd, KUBELET_UNIT: found.in_place.changes_kubelet}
+    stopped = {name for name, unit in new.merged_units().items() if not unit.runs}
+    for name, changed in reread.items():
+        if changed and name not in stopped:
+            verbs.setdefault(name, "restart")
     # A unit of the system that loses its drop-ins has to read its own file again.
     verbs.update({each.name: "restart" for each in found.removed_units if each.content is None})
     return verbs

@@ -19,6 +19,8 @@ from hortus.nodeagent.seams import NodeFault
 
 OS_RELEASE = "/etc/os-release"
 CONDITION, READY = "InPlaceUpdate", "ReadyForUpdate"
+BROKEN = "UpdateFailed"
+"""The reason that the machine controller sets after a failure: the node stays drained, and is not made ready again."""
 RESULT = "node.machine.sapcloud.io/update-result"
 SUCCESSFUL, FAILED = "successful", "failed"
 _VERSION = re.compile(r"\b\d+(?:\.\d+)*\b")

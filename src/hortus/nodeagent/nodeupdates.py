@@ -12,7 +12,7 @@ from hortus.kube.errors import Conflict, NotFound
 from hortus.kube.kubeconfig import document
 from hortus.nodeagent import identity
 from hortus.nodeagent.cluster import NODES, PODS, NodeView, SeenMetadata, SeenNode
-from hortus.nodeagent.inplace import CONDITION, FAILED, READY, RESULT, SUCCESSFUL
+from hortus.nodeagent.inplace import BROKEN, CONDITION, FAILED, READY, RESULT, SUCCESSFUL
 from hortus.nodeagent.osc import without_nulls
 from hortus.nodeagent.seams import Files, NodeFault
 from hortus.nodeagent.settings import NodeAgentConfiguration
@@ -35,9 +35,9 @@ class _Pod(msgspec.Struct, frozen=True):
 
 
 def is_drained(node: SeenNode) -> bool:
-    """True for a Node that the machine controller has drained for an update in place."""
+    """True for a Node that the machine controller has drained for an update in place, and not taken back to use."""
     condition = node.condition(CONDITION)
-    return condition is not None and condition.reason == READY
+    return condition is not None and condition.reason in (READY, BROKEN)
 
 
 def is_ready(node: SeenNode) -> bool:

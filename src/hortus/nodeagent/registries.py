@@ -41,8 +41,8 @@ def _host_table(host: OscRegistryHost) -> str:
     lines = [f"[host.{_quoted(host.url)}]", f"  capabilities = {_list(host.capabilities or ('pull', 'resolve'))}"]
     if host.ca_certs:
         lines.append(f"  ca = {_list(host.ca_certs)}")
-    if host.override_path is not None:
-        lines.append(f"  override_path = {'true' if host.override_path else 'false'}")
+    if host.override_path:
+        lines.append("  override_path = true")
     return "\n".join(lines) + "\n"
 
 

@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardener/gardener/pkg/api/config/nodeagent/v1alpha1/helper"
 	"github.com/gardener/gardener/pkg/api/indexer"
 	nodeagentconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/nodeagent/v1alpha1"
 	"github.com/gardener/gardener/pkg/client/kubernetes"
@@ -39,14 +40,16 @@ import (
 const (
 	checksumAnnotation = nodeagentconfigv1alpha1.AnnotationKeyChecksumDownloadedOperatingSystemConfig
 
+	oldChecksum, newChecksum = "old", "new"
+
 	secretName = "gardener-node-agent-pool"
 	nodeName   = "node-1"
+	syncPeriod = time.Hour
 	image      = "image of the test: "
 )
 
 type nodeRequest struct {
 	configRequest
-	Checksum string `json:"checksum"`
 	// Files are those of the disk, by path, before the agent comes.
 	Files map[string]string `json:"files"`
 	Node  struct {
@@ -136,7 +139,10 @@ func (e extractor) CopyFromImage(_ context.Context, name, from, to string, mode 
 	if err := e.disk.MkdirAll(path.Dir(to), 0o755); err != nil {
 		return err
 	}
-	return e.disk.WriteFile(to, []byte(image+name+from), mode)
+	if err := e.disk.WriteFile(to, []byte(image+name+from), mode); err != nil {
+		return err
+	}
+	return e.disk.Chmod(to, mode)
 }
 
 // reconcileNode runs the reconciler as often as asked, with a disk, a cluster and a systemd in memory.
@@ -168,8 +174,11 @@ func reconcileNode(line []byte) (any, error) {
 	ctx, cluster := context.Background(), clusterOf(asked)
 	answer, systemd := nodeAnswer{Passes: []pass{}}, fake.New()
 	if asked.Old != "" {
-		if seen := once(ctx, cluster, disk, systemd, asked); seen.Error != "" || seen.Requeue != "" {
-			return nil, fmt.Errorf("the old configuration: %+v", seen)
+		// The agent starts again for its own unit, and goes on where it was.
+		for range 2 {
+			if seen := once(ctx, cluster, disk, systemd, asked); seen.Error != "" || seen.Requeue != "" {
+				return nil, fmt.Errorf("the old configuration: %+v", seen)
+			}
 		}
 		systemd = fake.New()
 		if err := change(ctx, cluster, asked); err != nil {
@@ -190,6 +199,7 @@ func once(ctx context.Context, cluster client.Client, disk afero.Afero, systemd 
 		ContainerdClient: version(asked.Containerd),
 		Config: nodeagentconfigv1alpha1.OperatingSystemConfigControllerConfig{
 			SecretName: secretName, KubernetesVersion: semver.MustParse("1.33.1"),
+			SyncPeriod: &metav1.Duration{Duration: syncPeriod},
 		},
 		Clock:         clock.RealClock{},
 		ConfigDir:     nodeagentconfigv1alpha1.BaseDir,
@@ -208,7 +218,7 @@ func once(ctx context.Context, cluster client.Client, disk afero.Afero, systemd 
 	if err != nil {
 		seen.Error, seen.Terminal = err.Error(), errors.Is(err, reconcile.TerminalError(nil))
 	}
-	if result.RequeueAfter != 0 {
+	if result.RequeueAfter != 0 && result.RequeueAfter != syncPeriod {
 		seen.Requeue = result.RequeueAfter.String()
 	}
 	return seen
@@ -218,7 +228,7 @@ func fillDisk(disk afero.Afero, asked nodeRequest) error {
 	files := map[string]string{
 		releaseFile: asked.Release,
 		nodeagentconfigv1alpha1.KubeconfigFilePath: agentKubeconfig,
-		nodeagentconfigv1alpha1.BaseDir + "/config-v1.yaml": "apiVersion: nodeagent.config.gardener.cloud/v1alpha1\n" +
+		helper.GetConfigFilePath(nodeagentconfigv1alpha1.BaseDir): "apiVersion: nodeagent.config.gardener.cloud/v1alpha1\n" +
 			"kind: NodeAgentConfiguration\napiServer: {server: \"https://api.example.org\", caFile: /ca.crt}\n",
 	}
 	for name, text := range asked.Files {
@@ -238,7 +248,7 @@ func change(ctx context.Context, cluster client.Client, asked nodeRequest) error
 	if err := cluster.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: secretName}, secret); err != nil {
 		return err
 	}
-	secret.Annotations[checksumAnnotation] = asked.Checksum
+	secret.Annotations[checksumAnnotation] = newChecksum
 	secret.Data[nodeagentconfigv1alpha1.DataKeyOperatingSystemConfig] = []byte(asked.Text)
 	if err := cluster.Update(ctx, secret); err != nil {
 		return err
@@ -252,15 +262,18 @@ func change(ctx context.Context, cluster client.Client, asked nodeRequest) error
 	for name, text := range asked.Node.Annotations {
 		metav1.SetMetaDataAnnotation(&node.ObjectMeta, name, text)
 	}
+	if err := cluster.Update(ctx, node); err != nil {
+		return err
+	}
 	node.Status.Conditions = asked.Node.Conditions
-	return cluster.Update(ctx, node)
+	return cluster.Status().Update(ctx, node)
 }
 
 func clusterOf(asked nodeRequest) client.Client {
-	text, checksum := asked.Text, asked.Checksum
+	text, checksum := asked.Text, newChecksum
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}
 	if asked.Old != "" {
-		text, checksum = asked.Old, "old"
+		text, checksum = asked.Old, oldChecksum
 	} else {
 		node.Labels, node.Annotations = asked.Node.Labels, asked.Node.Annotations
 		node.Status.Conditions = asked.Node.Conditions
