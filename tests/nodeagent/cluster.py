@@ -60,10 +60,17 @@ async def approved_request(admin: Client) -> Object:
 class Pool:
     """The cluster as its operator sees it."""
 
-    def __init__(self, server: TestServer, client: Client, clock: FakeClock) -> None:
+    def __init__(self, server: TestServer, client: Client, clock: FakeClock, *, cluster: str = "root") -> None:
+        """`cluster` is the logical cluster of the server."""
         self.server = server
+        self.cluster = cluster
         self.client = client
         self.clock = clock
+
+    def agent_kubeconfig(self) -> Object:
+        """By token where there is one: the validity of a certificate is read in a process of its own."""
+        server, cluster = self.server, self.cluster
+        return server.token_kubeconfig_dict() if cluster == "root" else server.kubeconfig_dict(cluster)
 
     async def publish(self, osc: Osc | None, *, checksum: str = "", **annotations: str) -> str:
         """Writes the Secret of the pool; None writes it without content. Returns the checksum."""
@@ -149,10 +156,9 @@ class Machine:
         return self.kubelet_problem
 
     def make(self) -> NodeAgent:
-        # By token: the validity of a certificate would be read in a process of its own.
         self.world.root.mkdir(parents=True, exist_ok=True)
         kubeconfig = self.world.root / "kubeconfig"
-        kubeconfig.write_text(yaml.dump(self.pool.server.token_kubeconfig_dict()))
+        kubeconfig.write_text(yaml.dump(self.pool.agent_kubeconfig()))
         access = load(kubeconfig).access()
         return NodeAgent(
             self.settings,

@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.nodeagent.cluster import SECRET, Machine, Pool, pooled
+from tests.nodeagent.cluster import SECRET, Machine, Pool, pooled, settings_text
 from tests.nodeagent.world import Osc, file, in_place, osc_of, service, unit
 from tests.waiting import until
 
 from hortus.kube import PatchKind
 from hortus.kube.errors import NotFound
 from hortus.nodeagent.cluster import LEASES, NAMESPACE, NODES, PODS, SECRETS
+from hortus.nodeagent.settings import read
 from hortus.nodeagent.wire import status_of
 from hortus.testing.apiserver import running_apiserver
 
@@ -60,6 +61,44 @@ async def test_a_new_node_is_configured_registers_and_is_reported(pool: Pool, tm
         await until(lambda: machine.world.files.read("/var/lib/token") == b"t0")
         assert machine.world.files.mode("/var/lib/token") == 0o640
         await pool.reported("OSCApplied")
+
+
+async def test_the_version_label_is_that_of_the_worker_pool(pool: Pool, tmp_path: Path) -> None:
+    """kube-proxy's DaemonSet selects nodes by it, also while the kubelet of the node is another one."""
+    await pool.register("node-1")
+    machine = Machine(pool, tmp_path, "node-1")
+    text = settings_text().replace("    secretName: ", "    kubernetesVersion: v1.34.2\n    secretName: ", 1)
+    machine.settings = read(text)
+    checksum = await pool.publish(osc())
+    async with machine.running():
+        await machine.applied(checksum)
+    labels = (await pool.node("node-1"))["metadata"]["labels"]
+    assert labels["worker.gardener.cloud/kubernetes-version"] == "1.34.2"
+
+
+async def test_a_registry_is_probed_with_the_authority_next_to_its_file(pool: Pool, tmp_path: Path) -> None:
+    folder = "/etc/containerd/certs.d/registry.example.org"
+    registry = {
+        "upstream": "registry.example.org",
+        "hosts": [{"url": pool.server.url, "caCerts": ["ca.crt"]}],
+        "readinessProbe": True,
+    }
+    found = osc_of(
+        [file(f"{folder}/ca.crt", pool.server.ca.decode())],
+        containerd={"sandboxImage": "pause:3.10", "registries": [registry]},
+    )
+    await pool.register("node-1")
+    machine = Machine(pool, tmp_path, "node-1")
+    checksum = await pool.publish(found)
+    async with machine.running():
+
+        async def written() -> bool:
+            await pool.clock.advance(2)
+            return machine.world.files.read(f"{folder}/hosts.toml") is not None
+
+        await until(written)
+        await machine.applied(checksum)
+    assert b'ca = ["ca.crt"]' in (machine.world.files.read(f"{folder}/hosts.toml") or b"")
 
 
 @pytest.fixture
@@ -466,6 +505,7 @@ async def test_an_update_in_place_that_fails_is_on_the_node_and_another_configur
     reason = node["metadata"]["annotations"]["node.machine.sapcloud.io/update-failed-reason"]
     assert reason == "/usr/bin/update-os ended with exit code 1: system failure"
     assert world.files.read("/etc/kubelet.conf") == b"2"
+    await drain(pool, "UpdateFailed")
     await pool.client.patch(NODES, "node-1", {"metadata": {"labels": {"node.machine.sapcloud.io/update-result": None}}})
     await until(lambda: len(world.host.commands) == 2)
     await until(failed)

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.nodeagent.world import PATH, Osc, World, file, osc_of, service, unit
 
-from hortus.nodeagent.changes import Verb, differences, plan_steps, waves
+from hortus.nodeagent.changes import CONTAINERD_DROP_IN, Verb, differences, plan_steps, units_of, waves
 from hortus.nodeagent.osc import convert
+from hortus.nodeagent.steps import CommandUnit
 
 KUBELET = "kubelet.service"
 
@@ -96,6 +97,48 @@ def test_containerd_restarts_for_its_configuration_and_not_for_registries(
     assert found.containerd is expected
     restarts = [step for step in plan_steps(found, convert(new), hostname="node-1") if "CommandUnit" in repr(step)]
     assert len(restarts) == expected
+
+
+def test_containerd_that_is_to_be_stopped_is_not_restarted_for_its_configuration() -> None:
+    stopped = [unit("containerd.service", command="stop")]
+    old = convert(osc_of(units=stopped, containerd={"sandboxImage": "pause:3.8"}))
+    new = convert(osc_of(units=stopped, containerd={"sandboxImage": "pause:3.9"}))
+    found = differences(old, new, hostname="node-1", path=PATH)
+    steps = plan_steps(found, new, hostname="node-1")
+    assert found.containerd
+    assert not [step for step in steps if isinstance(step, CommandUnit)]
+
+
+def test_registries_stay_where_containerd_is_configured_no_more() -> None:
+    old = osc_of(containerd={"sandboxImage": "pause:3.8", "registries": [{"upstream": "docker.io"}]})
+    new = osc_of()
+    new["spec"]["criConfig"] = {"name": "containerd"}
+    other = osc_of(containerd={"sandboxImage": "pause:3.8", "registries": [{"upstream": "docker.io"}]})
+    other["spec"]["criConfig"]["name"] = "other"
+    for later in (new, other):
+        found = differences(convert(old), convert(later), hostname="node-1", path=PATH)
+        assert (found.registries, found.removed_registries, found.containerd) == ((), (), False)
+        (gone,) = found.removed_units
+        assert (gone.name, list(gone.by_name)) == ("containerd.service", [CONTAINERD_DROP_IN])
+
+
+def test_containerd_gets_the_agents_path_and_a_configuration_of_gardeners_agent_keeps_its_own() -> None:
+    osc = osc_of(containerd={"sandboxImage": "pause:3.8"})
+    (drop_in,) = units_of(convert(osc), "/opt/bin:/bin")["containerd.service"].drop_ins
+    assert drop_in.content == '[Service]\nEnvironment="PATH=/var/bin/containerruntimes:/opt/bin:/bin"\n'
+    kept = osc_of(
+        units=[unit("containerd.service", dropIns=[{"name": drop_in.name, "content": drop_in.content}])],
+        containerd={"sandboxImage": "pause:3.8"},
+    )
+    same = differences(convert(kept), convert(osc), hostname="node-1", path="/opt/bin:/bin")
+    assert same.units == ()
+    other = differences(convert(kept), convert(osc), hostname="node-1", path="/bin")
+    assert [(each.name, each.verb) for each in other.units] == [("containerd.service", "restart")]
+
+
+def test_a_file_for_no_host_is_written_on_none() -> None:
+    nowhere = convert(osc_of([file("/a", "1", hostName=""), file("/b", "1", hostName="node-1")]))
+    assert differences(None, nowhere, hostname="node-1", path=PATH).files == ("/b",)
 
 
 def test_a_new_container_runtime_restarts_containerd_once() -> None:
