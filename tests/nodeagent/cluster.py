@@ -68,7 +68,7 @@ class Pool:
         self.clock = clock
 
     def agent_kubeconfig(self) -> Object:
-        """By token where there is one: the validity of a certificate is read in a process of its own."""
+        """Returns one with a token where there is one: a certificate would be read in a process of its own."""
         server, cluster = self.server, self.cluster
         return server.token_kubeconfig_dict() if cluster == "root" else server.kubeconfig_dict(cluster)
 

@@ -22,7 +22,8 @@ from hortus.nodeagent.validation import problems
 
 HOST = "node-1"
 SEED = 20261
-FEW, MANY = 1000, pytest.param(20_000, marks=pytest.mark.soak)
+LONG = (pytest.mark.soak, pytest.mark.timeout(3600))
+FEW, MANY = 1000, pytest.param(20_000, marks=LONG)
 RELEASE = 'PRETTY_NAME="Garden Linux {}"\n'
 
 

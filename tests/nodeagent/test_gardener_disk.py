@@ -17,6 +17,7 @@ from hortus.nodeagent.changes import units_of
 from hortus.nodeagent.osc import OperatingSystemConfig, convert
 
 SEED = 20262
+LONG = (pytest.mark.soak, pytest.mark.timeout(3600))
 RELEASE = 'PRETTY_NAME="Garden Linux 1592.4"\n'
 DEFAULT = (
     'version = 2\nimports = ["/etc/own.toml"]\n[plugins."io.containerd.grpc.v1.cri".cni]\nbin_dir = "/usr/lib/cni"\n'
@@ -83,7 +84,7 @@ def commanded(actions: Iterable[str], verb: str) -> set[str]:
     return {name for found, _, name in (each.partition(" ") for each in actions) if found == verb}
 
 
-@pytest.mark.parametrize("number", [100, pytest.param(2000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("number", [100, pytest.param(2000, marks=LONG)])
 async def test_a_node_becomes_as_under_gardeners_agent(number: int, gardener: GoProgram, tmp_path: Path) -> None:
     random = Random(SEED)
     for index in range(number):
@@ -122,7 +123,7 @@ def _system_units(old: OperatingSystemConfig, new: OperatingSystemConfig) -> set
     return {name for name in gone if units_of(old, PATH)[name].content is None}
 
 
-@pytest.mark.parametrize("number", [50, pytest.param(1000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("number", [50, pytest.param(1000, marks=LONG)])
 async def test_a_node_that_is_taken_over_restarts_nothing(number: int, gardener: GoProgram, tmp_path: Path) -> None:
     """Gardener's agent has brought the node to a configuration, and ours finds its disk."""
     random = Random(SEED + 1)

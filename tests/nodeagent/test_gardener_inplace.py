@@ -20,6 +20,7 @@ from hortus.nodeagent.node import AwaitsOutside
 from hortus.nodeagent.seams import NodeFault
 
 SEED = 20263
+LONG = (pytest.mark.soak, pytest.mark.timeout(3600))
 INSTALLED = "1592.4"
 RESULT, REASON = "node.machine.sapcloud.io/update-result", "node.machine.sapcloud.io/update-failed-reason"
 UPDATING = "node-agent.gardener.cloud/updating-operating-system-version"
@@ -177,7 +178,7 @@ async def _applied(world: Updatable, osc: Osc, given: Circumstances) -> bool:
     return True
 
 
-@pytest.mark.parametrize("number", [150, pytest.param(3000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("number", [150, pytest.param(3000, marks=LONG)])
 async def test_an_update_in_place_ends_as_under_gardeners_agent(
     number: int, gardener: GoProgram, tmp_path: Path
 ) -> None:

@@ -159,6 +159,13 @@ def test_a_released_candidate_is_selected_for_its_update() -> None:
     assert decide(taken, second).selected == frozenset()
 
 
+def test_the_time_of_a_node_begins_again_when_its_update_in_place_goes_on() -> None:
+    out = node("1", hold="except=b", **{RELEASED: format_time(NOW - 6000)})
+    assert decide(out).problem == "node 1 has not applied the new configuration"
+    drained = decide(in_place(out, "ReadyForUpdate", CANDIDATE, SELECTED, at=NOW - 100))
+    assert (drained.problem, drained.after) == ("", pytest.approx(500.0, abs=1.0))
+
+
 def test_a_node_whose_update_in_place_failed_fails_at_once_and_no_further_one_is_selected() -> None:
     out = node("1", hold="except=b", **{RELEASED: format_time(NOW - 60)})
     other = in_place(node("2"), "CandidateForUpdate", CANDIDATE)

@@ -112,8 +112,10 @@ class PoolNode(Fields, frozen=True):
 
     @property
     def unhealthy_since(self) -> float:
-        """Seconds since the epoch at which a healthy condition was lost or the node released, whichever is later."""
-        texts = [one.last_transition_time for one in self.status.conditions if one.status != "True"]
+        """Seconds since the epoch at which a healthy condition was lost, the node was released, or its update in place
+        went on, whichever is the latest."""
+        found = (one for one in self.status.conditions if one.status != "True" or one.type == IN_PLACE)
+        texts = [one.last_transition_time for one in found]
         return max(map(_time, (*texts, self.metadata.annotations.get(RELEASED))))
 
 
