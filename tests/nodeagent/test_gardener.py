@@ -18,10 +18,12 @@ from hortus.nodeagent.changes import differences, registries_of, units_of
 from hortus.nodeagent.inplace import in_place_changes
 from hortus.nodeagent.kubeletfile import kubelet_settings
 from hortus.nodeagent.osc import OperatingSystemConfig, OscError, OscUnit, convert, decode
+from hortus.nodeagent.settings import read
 from hortus.nodeagent.validation import problems
 
 HOST = "node-1"
 SEED = 20261
+pytestmark = pytest.mark.oracle
 LONG = (pytest.mark.soak, pytest.mark.timeout(3600))
 FEW, MANY = 1000, pytest.param(20_000, marks=LONG)
 RELEASE = 'PRETTY_NAME="Garden Linux {}"\n'
@@ -107,6 +109,17 @@ def test_the_configurations_of_real_pools_are_read_and_keep_the_rules(gardener: 
         del answer["metadata"]
         agree(osc, {**answer, "metadata": {}})
         assert kubelet_settings(osc).reserved == {"cpu": "80m", "memory": "1Gi"}
+
+
+def test_the_configuration_file_that_gardenlet_writes_is_read(gardener: GoProgram) -> None:
+    secret = gardener.ask(op="pools", shoot=shoot())["answer"]["a"]
+    (file,) = [each for each in decode(secret["text"]).spec.files if "/gardener-node-agent/config-" in each.path]
+    assert file.content.inline is not None
+    settings = read(file.content.inline.decoded())
+    assert (settings.log_level, settings.log_format) == ("info", "json")
+    assert (settings.client_connection.qps, settings.client_connection.burst) == (50.0, 100)
+    assert (settings.secret_name, settings.kubernetes_version) == ("gardener-node-agent-a", "1.33.1")
+    assert (settings.server.health_probes.port, settings.server.metrics.port) == (2751, 2752)
 
 
 def shoot(**pool: Any) -> Osc:

@@ -17,6 +17,7 @@ from hortus.nodeagent.changes import units_of
 from hortus.nodeagent.osc import OperatingSystemConfig, convert
 
 SEED = 20262
+pytestmark = pytest.mark.oracle
 LONG = (pytest.mark.soak, pytest.mark.timeout(3600))
 RELEASE = 'PRETTY_NAME="Garden Linux 1592.4"\n'
 DEFAULT = (

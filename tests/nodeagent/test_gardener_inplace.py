@@ -20,6 +20,7 @@ from hortus.nodeagent.node import AwaitsOutside
 from hortus.nodeagent.seams import NodeFault
 
 SEED = 20263
+pytestmark = pytest.mark.oracle
 LONG = (pytest.mark.soak, pytest.mark.timeout(3600))
 INSTALLED = "1592.4"
 RESULT, REASON = "node.machine.sapcloud.io/update-result", "node.machine.sapcloud.io/update-failed-reason"

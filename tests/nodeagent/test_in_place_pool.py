@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
 from tests.domains.nodes.world import NodeWorld, node_world
 from tests.nodeagent.cluster import Pool
 from tests.nodeagent.inplacepool import POOL, InPlaceCluster, PoolSecret, until_label
@@ -19,6 +20,7 @@ from hortus.nodeagent.inplace import RESULT
 from hortus.testing import FakeClock
 from hortus.testing.apiserver import TestServer
 
+pytestmark = pytest.mark.oracle
 AUTOMATIC, MANUAL = "AutoInPlaceUpdate", "ManualInPlaceUpdate"
 FAILURE = (1, "system failure")
 

@@ -15,6 +15,9 @@ from hortus.nodeagent.state import FOLDER
 API_VERSION = "nodeagent.config.gardener.cloud/v1alpha1"
 KIND = "NodeAgentConfiguration"
 KUBECONFIG = f"{FOLDER}/credentials/kubeconfig"
+_QPS, _BURST = 50.0, 100
+"""The recommended ones of k8s.io/component-base, which Gardener's agent takes in the place of 0."""
+_LEVEL, _FORMAT = "info", "json"
 
 
 class AgentConfigError(ValueError):
@@ -27,8 +30,8 @@ class _Part(msgspec.Struct, frozen=True, rename="camel"):
 
 class ClientSettings(_Part, frozen=True):
     kubeconfig: str = ""
-    qps: float = 100.0
-    burst: int = 130
+    qps: float = _QPS
+    burst: int = _BURST
 
 
 class Endpoint(_Part, frozen=True):
@@ -92,8 +95,8 @@ class NodeAgentConfiguration(_Part, frozen=True):
     api_version: str = ""
     kind: str = ""
     client_connection: ClientSettings = ClientSettings()
-    log_level: str = "info"
-    log_format: str = "json"
+    log_level: str = _LEVEL
+    log_format: str = _FORMAT
     server: EndpointSettings = EndpointSettings()
     api_server: ApiServerAddress = ApiServerAddress()
     bootstrap: BootstrapSettings | None = None
@@ -135,7 +138,7 @@ def read(text: str | bytes) -> NodeAgentConfiguration:
     """The configuration in a file. Raises AgentConfigError."""
     try:
         document = yaml.load(text)
-        found = msgspec.convert(without_nulls(document), NodeAgentConfiguration)
+        found = _completed(msgspec.convert(without_nulls(document), NodeAgentConfiguration))
     except yaml.YamlError as error:
         raise AgentConfigError(f"is not readable YAML: {error}") from None
     except msgspec.ValidationError as error:
@@ -144,6 +147,17 @@ def read(text: str | bytes) -> NodeAgentConfiguration:
     if wrong:
         raise AgentConfigError("; ".join(wrong))
     return found
+
+
+def _completed(found: NodeAgentConfiguration) -> NodeAgentConfiguration:
+    """The configuration with defaults for what is empty: gardenlet writes all fields of log and client that way."""
+    client = found.client_connection
+    return msgspec.structs.replace(
+        found,
+        log_level=found.log_level or _LEVEL,
+        log_format=found.log_format or _FORMAT,
+        client_connection=msgspec.structs.replace(client, qps=client.qps or _QPS, burst=client.burst or _BURST),
+    )
 
 
 def _problems(found: NodeAgentConfiguration) -> list[str]:
