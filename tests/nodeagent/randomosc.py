@@ -7,8 +7,9 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from tests.nodeagent.world import Osc, kubelet_file
+from tests.nodeagent.world import PATH, Osc, kubelet_file
 
+from hortus.nodeagent.changes import units_of
 from hortus.nodeagent.kubeletfile import KUBELET_FILE
 from hortus.nodeagent.osc import convert
 
@@ -271,7 +272,7 @@ def _prune(osc: Osc) -> None:
 
 def abandoned(first: Osc, second: Osc) -> set[str]:
     """The files of units that lose their content: Gardener's agent leaves them in the place of the system's own."""
-    before, units = convert(first).merged_units(), convert(second).merged_units()
+    before, units = units_of(convert(first), PATH), units_of(convert(second), PATH)
     return {
         f"/etc/systemd/system/{name}"
         for name, unit in units.items()
