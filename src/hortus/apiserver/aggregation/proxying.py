@@ -39,6 +39,9 @@ _UNSENT = 64 * 1024
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _NO_BODY: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 UNAVAILABLE = "service unavailable"
+_REDIRECTED = "the backend attempted to redirect this request, which is not permitted"
+"""The refusal of kube-apiserver with --aggregator-reject-forwarding-redirect, its default: a client would follow with
+its credentials."""
 
 
 def plain(text: str, code: int) -> Reply:
@@ -122,6 +125,8 @@ class Proxy:
                 asyncio.timeout(within),
                 backend.ask(request.method, address, target, headers, _body(request)) as answer,
             ):
+                if 300 <= answer.status < 400 and "Location" in answer.headers:
+                    return plain(_REDIRECTED, 502)
                 begun = True
                 return await self._written(request, answer)
         except TimeoutError:

@@ -80,7 +80,7 @@ class Tunnels:
                 raise ConnectionResetError("the client has gone")
             transport.write(head)
             if status != _SWITCHED:
-                await _rest(reader, transport)
+                await _rest(reader, transport, _length(head))
             else:
                 await _both_ways(request, reader, writer)
             return Switched(status)
@@ -125,14 +125,22 @@ def _status(head: bytes) -> int:
     return int(words[1][:3])
 
 
-async def _rest(reader: asyncio.StreamReader, transport: asyncio.Transport) -> None:
+def _length(head: bytes) -> int:
+    """The length of the body that follows; the most that is handed on where the head does not say it."""
+    for line in head.split(b"\r\n")[1:]:
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"content-length" and value.strip().isdigit():
+            return min(int(value), _LARGEST_ERROR)
+    return _LARGEST_ERROR
+
+
+async def _rest(reader: asyncio.StreamReader, transport: asyncio.Transport, length: int) -> None:
     """Hands on the body of an error; the connection ends with it."""
     with contextlib.suppress(TimeoutError, OSError):
         async with asyncio.timeout(_SECONDS):
-            left = _LARGEST_ERROR
-            while left > 0 and (piece := await reader.read(min(left, _PIECE))):
+            while length > 0 and (piece := await reader.read(min(length, _PIECE))):
                 transport.write(piece)
-                left -= len(piece)
+                length -= len(piece)
 
 
 async def _both_ways(request: web.BaseRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
