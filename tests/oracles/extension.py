@@ -155,7 +155,9 @@ async def _until_available(wire: Wire, extension: Extension, process: subprocess
         while True:
             found = await wire.get(f"/apis/apiregistration.k8s.io/v1/apiservices/{version}.{group}")
             conditions = found.body.get("status", {}).get("conditions") or ()
-            if any(each["type"] == "Available" and each["status"] == "True" for each in conditions):
+            available = any(each["type"] == "Available" and each["status"] == "True" for each in conditions)
+            # kube-apiserver lets requests pass a moment after it has written the condition.
+            if available and (await wire.get(f"/apis/{group}/{version}")).code == 200:
                 break
             tail = log.read_text()[-3000:]
             assert process.poll() is None, f"the program has ended:\n{tail}"

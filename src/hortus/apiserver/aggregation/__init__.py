@@ -37,12 +37,12 @@ class Aggregation:
     def __init__(self, ctx: OperationContext, clusters: ClusterKeyLookup, *, local: Collection[str]) -> None:
         self.apis = RemoteApis(ctx.storage)
         self._resolver = Resolver(ctx.storage)
-        self._backends = RemoteServers(clusters, local=local)
-        self.asking = RemoteRequests(self._backends, self._resolver)
+        self._servers = RemoteServers(clusters, local=local)
+        self.asking = RemoteRequests(self._servers, self._resolver)
         self.documents = RemoteDocuments(self.apis, self.asking)
-        self.availability = AvailabilityController(ctx, self.apis, self._backends, self._resolver, self.documents)
+        self.availability = AvailabilityController(ctx, self.apis, self._servers, self._resolver, self.documents)
         self.registration = RegistrationController(ctx)
-        self._proxy = Proxy(self._backends, self._resolver)
+        self._proxy = Proxy(self._servers, self._resolver)
 
     async def start(self) -> None:
         await self.availability.start()
@@ -52,7 +52,7 @@ class Aggregation:
     async def stop(self) -> None:
         await self.availability.stop()
         await self.registration.stop()
-        await self._backends.close()
+        await self._servers.close()
 
     async def end_streams(self) -> None:
         """Ends every stream of another server."""
@@ -63,7 +63,7 @@ class Aggregation:
         self.apis.forget(cluster)
         self.documents.forget(cluster)
         self._resolver.forget(cluster)
-        self._backends.forget(cluster)
+        self._servers.forget(cluster)
 
     def serving(self, info: RequestInfo) -> RemoteApi | None:
         """The version of another server that a request is for."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from functools import partial
 from typing import Final, NamedTuple
 
 from hortus.apiserver.aggregation.apiservices import AVAILABLE, RemoteApi, RemoteApis
 from hortus.apiserver.aggregation.documents import AGGREGATOR, RemoteDocuments
 from hortus.apiserver.aggregation.headers import identity
-from hortus.apiserver.aggregation.resolving import ENDPOINTS, SERVICES, SLICES, Resolver, ServiceTarget
+from hortus.apiserver.aggregation.resolving import ENDPOINTS, SERVICES, SLICES, RemoteAddress, Resolver
 from hortus.apiserver.aggregation.servers import RemoteServers, Unreachable
 from hortus.apiserver.keyqueue import KeyQueue
 from hortus.apiserver.namespaces import SERVER
@@ -34,6 +35,7 @@ _AGAIN = 30.0
 _FIRST_RETRY = 0.5
 """Seconds after the first failed look, doubling up to `_AGAIN`."""
 _ATTEMPTS: Final = 5
+"""Addresses that one look asks; an answer of any is enough."""
 _SECONDS = 5.0
 """Seconds for one attempt."""
 
@@ -57,13 +59,13 @@ class AvailabilityController:
         self,
         ctx: OperationContext,
         apis: RemoteApis,
-        backends: RemoteServers,
+        servers: RemoteServers,
         resolver: Resolver,
         documents: RemoteDocuments,
     ) -> None:
         self._ctx = ctx
         self._apis = apis
-        self._backends = backends
+        self._servers = servers
         self._resolver = resolver
         self._documents = documents
         self._timers: dict[_Key, Timer] = {}
@@ -83,7 +85,7 @@ class AvailabilityController:
         await self.queue.stop()
 
     def _changed(self, cluster: str, name: str) -> None:
-        self._backends.keep(cluster, self._apis.of(cluster))
+        self._servers.keep(cluster, self._apis.of(cluster))
         self.queue.add((cluster, name))
 
     def _moved(self, change: Commit) -> None:
@@ -129,28 +131,18 @@ class AvailabilityController:
         target = await self._resolver.target(cluster, api.service)
         if target.problem:
             return Availability("False", target.problem, target.message)
-        attempts = [
-            asyncio.get_running_loop().create_task(self._attempt(cluster, api, target)) for _ in range(_ATTEMPTS)
-        ]
-        problem = ""
-        try:
-            for attempt in asyncio.as_completed(attempts):
-                problem = await attempt
-                if not problem:
-                    return _PASSED
-        finally:
-            for attempt in attempts:
-                attempt.cancel()
-        return Availability("False", "FailedDiscoveryCheck", problem)
+        asked = random.sample(target.addresses, min(_ATTEMPTS, len(target.addresses)))
+        # None is cut off when another one has passed: servers log each request that its client leaves.
+        problems = await asyncio.gather(*(self._attempt(cluster, api, address) for address in asked))
+        return Availability("False", "FailedDiscoveryCheck", problems[-1]) if all(problems) else _PASSED
 
-    async def _attempt(self, cluster: str, api: RemoteApi, target: ServiceTarget) -> str:
-        """Asks one of the addresses; the text is the problem."""
-        address = target.any()
+    async def _attempt(self, cluster: str, api: RemoteApi, address: RemoteAddress) -> str:
+        """Asks at one address; the text is the problem."""
         url = f"{address.origin}{api.path}"
         try:
             async with asyncio.timeout(_SECONDS):
-                backend = self._backends.check(cluster, api)
-                async with backend.ask("GET", address, api.path, identity(AGGREGATOR)) as answer:
+                server = self._servers.check(cluster, api)
+                async with server.ask("GET", address, api.path, identity(AGGREGATOR)) as answer:
                     code = answer.status
         except ValueError as error:
             return str(error)

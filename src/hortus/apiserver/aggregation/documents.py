@@ -47,8 +47,8 @@ class RemoteAnswer(NamedTuple):
 class RemoteRequests:
     """Requests of this server's own."""
 
-    def __init__(self, backends: RemoteServers, resolver: Resolver) -> None:
-        self._backends = backends
+    def __init__(self, servers: RemoteServers, resolver: Resolver) -> None:
+        self._servers = servers
         self._resolver = resolver
 
     async def ask(
@@ -69,11 +69,11 @@ class RemoteRequests:
         if etag:
             headers["If-None-Match"] = etag
         try:
-            backend = self._backends.of(cluster, api)
+            server = self._servers.of(cluster, api)
             address = (await self._resolver.target(cluster, api.service)).any()
         except (ValueError, LookupError) as error:
             raise Unreachable(str(error)) from None
-        async with backend.ask(method, address, target, headers) as answer:
+        async with server.ask(method, address, target, headers) as answer:
             body = bytearray()
             async for piece in answer.content.iter_any():
                 body += piece

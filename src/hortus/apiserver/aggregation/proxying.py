@@ -65,8 +65,8 @@ class PassedAnswer(web.StreamResponse):
 
 
 class Proxy:
-    def __init__(self, backends: RemoteServers, resolver: Resolver) -> None:
-        self._backends = backends
+    def __init__(self, servers: RemoteServers, resolver: Resolver) -> None:
+        self._servers = servers
         self._resolver = resolver
         self._answers: set[aiohttp.ClientResponse] = set()
         self._ending: set[aiohttp.ClientResponse] = set()
@@ -86,7 +86,7 @@ class Proxy:
         if not api.available:
             return plain(UNAVAILABLE, 503)
         try:
-            backend = self._backends.of(info.cluster, api)
+            server = self._servers.of(info.cluster, api)
         except ValueError as error:
             return plain(str(error), 500)
         try:
@@ -102,8 +102,8 @@ class Proxy:
         connection.stream = asyncio.current_task()
         try:
             if is_upgrade(request):
-                return await self._tunnels.open(request, backend, address, target, headers)
-            return await self._passed(request, info, backend, address, target, headers)
+                return await self._tunnels.open(request, server, address, target, headers)
+            return await self._passed(request, info, server, address, target, headers)
         except Unreachable as error:
             return plain(f"error trying to reach service: {error}", 503)
         finally:
@@ -113,7 +113,7 @@ class Proxy:
         self,
         request: web.BaseRequest,
         info: RequestInfo,
-        backend: RemoteServer,
+        server: RemoteServer,
         address: RemoteAddress,
         target: str,
         headers: CIMultiDict[str],
@@ -123,7 +123,7 @@ class Proxy:
         try:
             async with (
                 asyncio.timeout(within),
-                backend.ask(request.method, address, target, headers, _body(request)) as answer,
+                server.ask(request.method, address, target, headers, _body(request)) as answer,
             ):
                 if 300 <= answer.status < 400 and "Location" in answer.headers:
                     return plain(_REDIRECTED, 502)

@@ -176,8 +176,8 @@ class RemoteServers:
 
     async def close(self) -> None:
         for known in self._open.values():
-            for backend in known.values():
-                await backend.close()
+            for server in known.values():
+                await server.close()
         self._open.clear()
         await asyncio.gather(*self._closing)
         self._threads.shutdown(wait=False, cancel_futures=True)

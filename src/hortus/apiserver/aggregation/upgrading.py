@@ -60,13 +60,13 @@ class Tunnels:
     async def open(
         self,
         request: web.BaseRequest,
-        backend: RemoteServer,
+        server: RemoteServer,
         address: RemoteAddress,
         target: str,
         headers: CIMultiDict[str],
     ) -> web.StreamResponse:
         """Asks the server behind and passes bytes until the end. Raises Unreachable, ConnectionError."""
-        reader, writer = await _connected(backend, address)
+        reader, writer = await _connected(server, address)
         self._open.add(writer)
         try:
             writer.write(_head(request, address, target, headers))
@@ -93,13 +93,11 @@ class Tunnels:
             writer.close()
 
 
-async def _connected(
-    backend: RemoteServer, address: RemoteAddress
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    tls, name = backend.tls
+async def _connected(server: RemoteServer, address: RemoteAddress) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    tls, name = server.tls
     try:
         async with asyncio.timeout(_SECONDS):
-            connected = await backend.dial(address)
+            connected = await server.dial(address)
             return await asyncio.open_connection(sock=connected, ssl=tls, server_hostname=name, limit=_LARGEST_HEAD)
     except TimeoutError:
         raise Unreachable(f"dial tcp {address.host}:{address.port}: i/o timeout") from None
