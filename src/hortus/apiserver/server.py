@@ -30,7 +30,6 @@ from hortus.apiserver.crds import (
     complete_definition,
     end_definition,
 )
-from hortus.apiserver.gc import GarbageCollector
 from hortus.apiserver.handling import Interceptor, RequestHandler
 from hortus.apiserver.identities import CreationGuard
 from hortus.apiserver.local import Local
@@ -96,10 +95,10 @@ class ApiServer:
             storage, self.registry, clock, namespaces, judges, CreationGuard(authorizer), reviewer, turns
         )
         _serve_custom_resources(self.context, self.webhooks)
-        self.collector = GarbageCollector(self.context)
-        self.namespaces = NamespaceController(self.context)
-        self.custom_resources = DefinitionController(self.context)
         self.aggregation = Aggregation(self.context, clusters, local=settings.local_webhooks)
+        self.collector = self.aggregation.collector
+        self.namespaces = NamespaceController(self.context, self.aggregation.content)
+        self.custom_resources = DefinitionController(self.context)
         self._parts = self._background()
         holders = (namespaces, self.webhooks, self.collector, self.namespaces, self.custom_resources, self.registry)
         self._forget = [reviewer.forget, self.aggregation.forget, *(holder.forget for holder in holders)]

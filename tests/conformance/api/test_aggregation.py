@@ -299,3 +299,39 @@ async def test_servers_behind_learn_whom_to_trust(plain: RecordedWire) -> None:
         "requestheader-username-headers": '["X-Remote-User"]',
     }
     assert data["requestheader-client-ca-file"].startswith("-----BEGIN CERTIFICATE-----")
+
+
+async def test_a_namespace_is_kept_while_a_server_behind_cannot_be_asked(
+    plain: RecordedWire, namespace: str, controllers: None
+) -> None:
+    group = f"{namespace}.example.com"
+    spec = {
+        "group": group,
+        "version": "v1",
+        "service": {"namespace": "default", "name": "none"},
+        "groupPriorityMinimum": 2000,
+        "versionPriority": 10,
+    }
+    assert (await plain.post(SERVICES, {"metadata": {"name": f"v1.{group}"}, "spec": spec})).code == 201
+    refused = partial(plain.get, f"/apis/{group}/v1")
+    await plain.until(refused, lambda answer: answer.code == 503)
+    space = f"/api/v1/namespaces/{namespace}"
+    await plain.delete(space)
+
+    def failing(answer: Answer) -> bool:
+        conditions = answer.body.get("status", {}).get("conditions") or ()
+        return any(
+            each["type"] == "NamespaceDeletionDiscoveryFailure" and each["status"] == "True" for each in conditions
+        )
+
+    shown = await plain.until(partial(plain.get, space), failing)
+    [condition] = [
+        each for each in shown.body["status"]["conditions"] if each["type"] == "NamespaceDeletionDiscoveryFailure"
+    ]
+    stale = f"{group}/v1: stale GroupVersion discovery: {group}/v1"
+    assert (condition["reason"], condition["message"]) == (
+        "DiscoveryFailed",
+        "Discovery failed for some groups, 1 failing: unable to retrieve the complete list of server APIs: " + stale,
+    )
+    await plain.delete(f"{SERVICES}/v1.{group}")
+    await plain.until(partial(plain.get, space), lambda answer: answer.code == 404)

@@ -4,6 +4,7 @@
             -> Resolver (the address of its Service) -> RemoteServers (a connection with the front-proxy certificate)
             -> Proxy (streams both ways)
 
+`GarbageCollector` and `NamespaceController` reach the objects of others through `RemoteContent`.
 `AvailabilityController` keeps the condition of each APIService, `RemoteDocuments` what discovery and OpenAPI of this
 server show of the others, `RegistrationController` the APIServices of groups that this server serves itself. The design
 is kube-aggregator's; each logical cluster has APIServices, connections and a front-proxy authority of its own.
@@ -17,13 +18,17 @@ from aiohttp import web
 
 from hortus.apiserver.aggregation.apiservices import RemoteApi, RemoteApis
 from hortus.apiserver.aggregation.availability import AvailabilityController
+from hortus.apiserver.aggregation.collecting import RemoteCollector
+from hortus.apiserver.aggregation.content import RemoteContent
 from hortus.apiserver.aggregation.documents import RemoteDocuments, RemoteRequests
 from hortus.apiserver.aggregation.proxying import LONG_RUNNING, Proxy
 from hortus.apiserver.aggregation.registering import RegistrationController
 from hortus.apiserver.aggregation.resolving import Resolver
 from hortus.apiserver.aggregation.servers import RemoteServers, Unreachable
+from hortus.apiserver.aggregation.watching import RemoteWatches
 from hortus.apiserver.authn.cluster_keys import ClusterKeyLookup
 from hortus.apiserver.authn.identity import UserInfo
+from hortus.apiserver.gc import GarbageCollector
 from hortus.apiserver.http import Reply, RequestInfo
 from hortus.apiserver.registrations import API_GROUP
 from hortus.apiserver.resources.context import OperationContext
@@ -38,13 +43,19 @@ class Aggregation:
         self.apis = RemoteApis(ctx.storage)
         self._resolver = Resolver(ctx.storage)
         self._servers = RemoteServers(clusters, local=local)
-        self.asking = RemoteRequests(self._servers, self._resolver)
-        self.documents = RemoteDocuments(self.apis, self.asking)
+        requests = RemoteRequests(self._servers, self._resolver)
+        self.documents = RemoteDocuments(self.apis, requests)
+        self.content = RemoteContent(self.apis, self.documents, requests)
+        self.collector = GarbageCollector(ctx, self.content)
+        self._remote_collector = RemoteCollector(ctx, self.content, self.collector)
+        found = self._remote_collector
+        self._watches = RemoteWatches(self.content, requests, self.documents, found.seen, found.ended)
         self.availability = AvailabilityController(ctx, self.apis, self._servers, self._resolver, self.documents)
         self.registration = RegistrationController(ctx)
         self._proxy = Proxy(self._servers, self._resolver)
 
     async def start(self) -> None:
+        await self._remote_collector.start()
         await self.availability.start()
         await self.registration.start()
         await self.apis.start()
@@ -52,6 +63,8 @@ class Aggregation:
     async def stop(self) -> None:
         await self.availability.stop()
         await self.registration.stop()
+        await self._watches.stop()
+        await self._remote_collector.stop()
         await self._servers.close()
 
     async def end_streams(self) -> None:
@@ -62,6 +75,7 @@ class Aggregation:
         """Drops the state of a removed logical cluster."""
         self.apis.forget(cluster)
         self.documents.forget(cluster)
+        self._remote_collector.forget(cluster)
         self._resolver.forget(cluster)
         self._servers.forget(cluster)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import orjson
@@ -18,8 +18,8 @@ from multidict import CIMultiDict
 
 from hortus.apiserver.aggregation.apiservices import RemoteApi, RemoteApis
 from hortus.apiserver.aggregation.headers import identity
-from hortus.apiserver.aggregation.resolving import Resolver
-from hortus.apiserver.aggregation.servers import RemoteServers, Unreachable
+from hortus.apiserver.aggregation.resolving import RemoteAddress, Resolver
+from hortus.apiserver.aggregation.servers import RemoteServer, RemoteServers, Unreachable
 from hortus.apiserver.aggregation.swagger import RemoteSwagger
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.registrations import VersionPriority
@@ -61,25 +61,52 @@ class RemoteRequests:
         method: str = "GET",
         accept: str = "application/json",
         etag: str = "",
+        content: bytes = b"",
+        content_type: str = "application/json",
     ) -> RemoteAnswer:
         """The whole answer of a server. Raises Unreachable."""
-        headers: CIMultiDict[str] = identity(user)
-        headers["Accept"] = accept
-        headers["User-Agent"] = "hortus-apiserver"
+        headers = _headers(user, accept)
         if etag:
             headers["If-None-Match"] = etag
-        try:
-            server = self._servers.of(cluster, api)
-            address = (await self._resolver.target(cluster, api.service)).any()
-        except (ValueError, LookupError) as error:
-            raise Unreachable(str(error)) from None
-        async with server.ask(method, address, target, headers) as answer:
+        if content:
+            headers["Content-Type"] = content_type
+        server, address = await self._place(cluster, api)
+        async with server.ask(method, address, target, headers, content or None) as answer:
             body = bytearray()
             async for piece in answer.content.iter_any():
                 body += piece
                 if len(body) > LARGEST:
                     raise Unreachable(f"the answer has more than {LARGEST} bytes")
             return RemoteAnswer(answer.status, answer.headers, bytes(body))
+
+    async def lines(
+        self, cluster: str, api: RemoteApi, target: str, *, user: UserInfo, accept: str
+    ) -> AsyncIterator[bytes]:
+        """The lines of a stream. Raises Unreachable."""
+        server, address = await self._place(cluster, api)
+        async with server.ask("GET", address, target, _headers(user, accept)) as answer:
+            if answer.status != 200:
+                raise Unreachable(f"{target}: status {answer.status}")
+            rest = b""
+            async for piece in answer.content.iter_any():
+                *whole, rest = (rest + piece).split(b"\n")
+                if len(rest) > LARGEST:
+                    raise Unreachable(f"a line has more than {LARGEST} bytes")
+                for line in whole:
+                    yield line
+
+    async def _place(self, cluster: str, api: RemoteApi) -> tuple[RemoteServer, RemoteAddress]:
+        try:
+            return self._servers.of(cluster, api), (await self._resolver.target(cluster, api.service)).any()
+        except (ValueError, LookupError) as error:
+            raise Unreachable(str(error)) from None
+
+
+def _headers(user: UserInfo, accept: str) -> CIMultiDict[str]:
+    headers = identity(user)
+    headers["Accept"] = accept
+    headers["User-Agent"] = "hortus-apiserver"
+    return headers
 
 
 class _Known(NamedTuple):
@@ -97,6 +124,7 @@ class RemoteDocuments:
         self._known: dict[str, dict[Gv, _Known]] = {}
         self._changes: dict[str, int] = {}
         self._count = 0
+        self._listeners: list[Callable[[str], None]] = []
         self._swagger: dict[tuple[str, Hashable], tuple[str, Object | None]] = {}
         apis.on_change(self._changed)
 
@@ -104,6 +132,10 @@ class RemoteDocuments:
         self._known.pop(cluster, None)
         self._changes.pop(cluster, None)
         self._swagger = {key: kept for key, kept in self._swagger.items() if key[0] != cluster}
+
+    def on_change(self, listener: Callable[[str], None]) -> None:
+        """Calls `listener` with each cluster of which this class knows something new."""
+        self._listeners.append(listener)
 
     def versions(self, cluster: str) -> Mapping[Gv, VersionPriority]:
         """The remote versions of a cluster and their places in discovery."""
@@ -207,6 +239,8 @@ class RemoteDocuments:
     def _touch(self, cluster: str) -> None:
         self._count += 1
         self._changes[cluster] = self._count
+        for listener in self._listeners:
+            listener(cluster)
 
 
 def _stale(version: str) -> Object:

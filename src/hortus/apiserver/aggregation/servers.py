@@ -96,7 +96,7 @@ class RemoteServer:
         address: RemoteAddress,
         target: str,
         headers: CIMultiDict[str],
-        body: AsyncIterator[bytes] | None = None,
+        body: AsyncIterator[bytes] | bytes | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """The answer to a request for `target`, an encoded path with its query. Raises Unreachable, also within."""
         self._active += 1
