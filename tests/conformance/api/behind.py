@@ -12,7 +12,7 @@ from aiohttp import web
 from tests.apiserver.wire import Wire
 from tests.oracles.extension import Extension, apiservice
 
-from hortus.engine.serving import self_signed
+from hortus.engine.serving import ServingPair, self_signed
 from hortus.kube.objects import Object
 from hortus.kube.tls import server_context
 
@@ -129,15 +129,19 @@ class Behind:
         return web.json_response({"kind": "Status", "code": 403}, status=403)
 
 
+class Listening(NamedTuple):
+    """A running server that trusts the front proxy of one cluster."""
+
+    behind: Behind
+    port: int
+    pair: ServingPair
+
+
 @contextlib.asynccontextmanager
-async def running_behind(
-    wire: Wire, namespace: str, *, name: str = "behind", believed: bool = True
-) -> AsyncIterator[Behind]:
-    """Starts the server and registers it in `namespace`; its certificate is in the caBundle if it is `believed`."""
-    extension = Extension(namespace, name, [(f"{name}.{namespace}.example.com", "v1")])
-    group, version = extension.versions[0]
+async def listening_behind(wire: Wire, group: str, host: str) -> AsyncIterator[Listening]:
+    """Starts the server, which believes the headers of the API server of `wire`, without registering it."""
     behind = Behind(group)
-    pair = self_signed([f"{name}.{namespace}.svc"], now=time.time())
+    pair = self_signed([host], now=time.time())
     trust = (await wire.get(TRUST)).body["data"]["requestheader-client-ca-file"]
     tls = server_context(certificate=pair.certificate, key=pair.key, client_ca=trust.encode())
     app = web.Application()
@@ -145,17 +149,30 @@ async def running_behind(
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
-    port = runner.addresses[0][1]
-    other = self_signed(["localhost"], now=time.time())
     try:
-        await _register(wire, extension, pair.bundle if believed else other.bundle, port)
-        yield behind
+        yield Listening(behind, runner.addresses[0][1], pair)
     finally:
-        await wire.delete(f"{SERVICES}/{version}.{group}")
         await runner.cleanup()
         # The transports of connections that were cut end a moment later, which the loop has to live to see.
         for _ in range(20):
             await asyncio.sleep(0.01)
+
+
+@contextlib.asynccontextmanager
+async def running_behind(
+    wire: Wire, namespace: str, *, name: str = "behind", believed: bool = True
+) -> AsyncIterator[Behind]:
+    """Starts the server and registers it in `namespace`; its certificate is in the caBundle if it is `believed`."""
+    extension = Extension(namespace, name, [(f"{name}.{namespace}.example.com", "v1")])
+    group, version = extension.versions[0]
+    other = self_signed(["localhost"], now=time.time())
+    async with listening_behind(wire, group, f"{name}.{namespace}.svc") as listening:
+        ca = listening.pair.bundle if believed else other.bundle
+        try:
+            await _register(wire, extension, ca, listening.port)
+            yield listening.behind
+        finally:
+            await wire.delete(f"{SERVICES}/{version}.{group}")
 
 
 async def _register(wire: Wire, extension: Extension, ca: bytes, port: int) -> None:
