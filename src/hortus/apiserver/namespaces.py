@@ -29,7 +29,7 @@ NAMESPACES = "core/namespaces"
 FINALIZER = "kubernetes"
 _GONE_LIMIT = 1000
 _AGAIN = 2.0
-"""Seconds after which content of other servers is looked at again."""
+"""Seconds after which a namespace with content of other servers is reconciled again."""
 SERVER = UserInfo(username="system:apiserver", groups=("system:masters",))
 """The user of the server's own writes."""
 

@@ -57,7 +57,8 @@ class ApiServerSettings(msgspec.Struct, frozen=True):
     client_ca: Path | None = None
     """PEM file of authorities whose client certificates name users of the root cluster, as --client-ca-file."""
     local_webhooks: frozenset[str] = frozenset()
-    """Logical clusters, besides root, whose webhooks may have URLs on this machine; `*` is all of them."""
+    """Logical clusters, besides root, whose webhooks may have URLs on this machine, and whose APIServices may lead to
+    it; `*` is all of them."""
 
 
 def version_info() -> dict[str, str]:

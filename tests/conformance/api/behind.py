@@ -36,7 +36,8 @@ class Received(NamedTuple):
 
 
 class Behind:
-    """`received` are the requests but those for discovery; events put into `events` go to the open watch."""
+    """`received` are the requests but those for discovery and of garbage collectors, which get nothing; events put
+    into `events` go to the open watch."""
 
     def __init__(self, group: str) -> None:
         self.group = group
@@ -53,7 +54,8 @@ class Behind:
         own = f"/apis/{self.group}/v1"
         if request.path == own:
             return web.json_response(_resources(self.group))
-        if not request.path.startswith(f"{own}/"):
+        collector = request.headers.get("X-Remote-User", "").startswith("system:")
+        if collector or not request.path.startswith(f"{own}/"):
             return web.Response(status=404)
         what = request.path.rpartition("/")[2]
         if what == "streamed":

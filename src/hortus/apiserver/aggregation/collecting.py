@@ -15,7 +15,7 @@ from typing import NamedTuple
 import orjson
 
 from hortus.apiserver.aggregation.content import RemoteContent, RemoteResource
-from hortus.apiserver.aggregation.watching import Seen
+from hortus.apiserver.aggregation.watching import RemoteChange
 from hortus.apiserver.gc import GarbageCollector
 from hortus.apiserver.keyqueue import KeyQueue
 from hortus.apiserver.resources.context import OperationContext
@@ -57,7 +57,7 @@ class RemoteCollector:
         for key in [key for key in self._owners if key.cluster == cluster and key.resource == resource]:
             self._index(key, ())
 
-    def seen(self, change: Seen) -> None:
+    def seen(self, change: RemoteChange) -> None:
         """Follows an object of another server."""
         metadata = change.metadata
         key = _Dependent(change.cluster, change.resource, metadata.get("namespace", ""), metadata["name"])

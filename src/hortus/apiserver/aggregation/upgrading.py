@@ -17,6 +17,7 @@ from hortus.apiserver.aggregation.resolving import RemoteAddress
 from hortus.apiserver.aggregation.servers import RemoteServer, Unreachable
 from hortus.apiserver.connection import Connection, taken
 from hortus.kube.dialing import AddressDenied
+from hortus.kube.listeners import TLS_FAREWELL_WITHIN
 
 _SECONDS = 10.0
 """Seconds for the connection, and again for the answer."""
@@ -90,7 +91,7 @@ class Tunnels:
             raise Unreachable("context deadline exceeded") from None
         finally:
             self._open.discard(writer)
-            writer.close()
+            await _closed(writer)
 
 
 async def _connected(server: RemoteServer, address: RemoteAddress) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -106,6 +107,19 @@ async def _connected(server: RemoteServer, address: RemoteAddress) -> tuple[asyn
         raise Unreachable(f"{where}: services of logical clusters may not be on this machine or its link") from None
     except OSError as error:
         raise Unreachable(f"dial tcp {address.host}:{address.port}: {error.strerror or error}") from None
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    """Closes the connection to the server behind, after the bytes that are on their way."""
+    writer.close()
+    try:
+        async with asyncio.timeout(TLS_FAREWELL_WITHIN):
+            await writer.wait_closed()
+    except (TimeoutError, OSError):
+        writer.transport.abort()
+    except BaseException:
+        writer.transport.abort()
+        raise
 
 
 def _head(request: web.BaseRequest, address: RemoteAddress, target: str, headers: CIMultiDict[str]) -> bytes:

@@ -28,7 +28,7 @@ _WATCH_SECONDS = 300
 """Seconds that a watch lasts, and up to twice that."""
 
 
-class Seen(NamedTuple):
+class RemoteChange(NamedTuple):
     """An object of another server. `gone` is True for one that was deleted."""
 
     cluster: str
@@ -45,7 +45,7 @@ class RemoteWatches:
         content: RemoteContent,
         requests: RemoteRequests,
         documents: RemoteDocuments,
-        look: Callable[[Seen], None],
+        look: Callable[[RemoteChange], None],
         ended: Callable[[str, RemoteResource], None],
     ) -> None:
         self._content = content
@@ -117,4 +117,4 @@ class RemoteWatches:
 
     def _show(self, cluster: str, resource: RemoteResource, found: Iterable[Object], *, gone: bool = False) -> None:
         for metadata in found:
-            self._look(Seen(cluster, resource, metadata, gone))
+            self._look(RemoteChange(cluster, resource, metadata, gone))
