@@ -95,7 +95,7 @@ class ApiServer:
             storage, self.registry, clock, namespaces, judges, CreationGuard(authorizer), reviewer, turns
         )
         _serve_custom_resources(self.context, self.webhooks)
-        self.aggregation = Aggregation(self.context, clusters, local=settings.local_webhooks)
+        self.aggregation = Aggregation(self.context, clusters, local=settings.local_webhooks, alone=settings.in_process)
         self.collector = self.aggregation.collector
         self.namespaces = NamespaceController(self.context, self.aggregation.content)
         self.custom_resources = DefinitionController(self.context)

@@ -51,7 +51,8 @@ class ApiServerSettings(msgspec.Struct, frozen=True):
     """The audit policy and log; None records nothing."""
     limits: ServerLimits = ServerLimits()
     in_process: bool = False
-    """True opens no port: `ApiServer.accept` makes connections within this process, whose requests take no turns."""
+    """True opens no port: `ApiServer.accept` makes connections within this process, whose requests take no turns. Such
+    a server reaches no server behind it."""
     serving: ServingFiles | None = None
     """The certificate to present; None presents one of the server's own authority."""
     client_ca: Path | None = None

@@ -37,10 +37,17 @@ __all__ = ["LONG_RUNNING", "Aggregation", "RemoteApi", "RemoteDocuments", "Unrea
 
 
 class Aggregation:
-    """`local` are the logical clusters besides root whose Services may lead to this machine."""
+    """`local` are the logical clusters besides root whose Services may lead to this machine.
 
-    def __init__(self, ctx: OperationContext, clusters: ClusterKeyLookup, *, local: Collection[str]) -> None:
-        self.apis = RemoteApis(ctx.storage)
+    With `alone`, no other server is ever reached, and no APIService is written: APIServices are objects and no more. A
+    copy of a fleet in memory has those of the original, and must not act on what they lead to.
+    """
+
+    def __init__(
+        self, ctx: OperationContext, clusters: ClusterKeyLookup, *, local: Collection[str], alone: bool = False
+    ) -> None:
+        self._alone = alone
+        self.apis = RemoteApis(ctx.storage, follows=not alone)
         self._resolver = Resolver(ctx.storage)
         self._servers = RemoteServers(clusters, local=local)
         requests = RemoteRequests(self._servers, self._resolver)
@@ -55,6 +62,8 @@ class Aggregation:
         self._proxy = Proxy(self._servers, self._resolver)
 
     async def start(self) -> None:
+        if self._alone:
+            return
         await self._remote_collector.start()
         await self.availability.start()
         await self.registration.start()

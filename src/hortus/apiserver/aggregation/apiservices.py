@@ -108,15 +108,17 @@ def remote_api(value: bytes) -> RemoteApi | None:
 
 
 class RemoteApis:
-    """The index; `on_change` is called with a cluster and the name of an APIService that has changed in it."""
+    """The index. One that does not follow the store stays empty."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, *, follows: bool = True) -> None:
         self._storage = storage
         self._clusters: dict[str, dict[tuple[str, str], RemoteApi]] = {}
         self._listeners: list[Callable[[str, str], None]] = []
-        storage.listen(self._changed, SUFFIX)
+        if follows:
+            storage.listen(self._changed, SUFFIX)
 
     def on_change(self, listener: Callable[[str, str], None]) -> None:
+        """Calls `listener` with the cluster and the name of each APIService that changes."""
         self._listeners.append(listener)
 
     async def start(self) -> None:
