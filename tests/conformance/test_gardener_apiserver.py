@@ -15,12 +15,11 @@ from tests.oracles.garden import (
     CORE,
     NAMESPACE,
     RunningGarden,
-    find_garden,
     running_garden,
     setup,
     shoot,
-    why_no_garden,
 )
+from tests.oracles.programs import built_program, why_not
 
 from hortus.testing.apiserver import started_apiserver
 
@@ -30,8 +29,8 @@ SHOOTS = f"{CORE}/namespaces/{NAMESPACE}/shoots"
 
 @pytest.fixture(scope="module", params=["embedded", "real"])
 def garden(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningGarden]:
-    if find_garden() is None:
-        pytest.skip(why_no_garden())
+    if built_program("gardenerapiserver") is None:
+        pytest.skip(why_not("gardenerapiserver"))
     folder = tmp_path_factory.mktemp("garden")
     if request.param == "embedded":
         with started_apiserver(store="sqlite") as server, running_garden(folder / "garden", server) as running:
