@@ -94,7 +94,7 @@ class Behind:
 
     async def _slow(self, request: web.Request) -> web.StreamResponse:
         try:
-            await asyncio.sleep(_PATIENCE)
+            await asyncio.sleep(3600)
         except asyncio.CancelledError:
             self.gone.set()
             raise

@@ -56,7 +56,7 @@ class Aggregation:
         self.collector = GarbageCollector(ctx, self.content)
         self._remote_collector = RemoteCollector(ctx, self.content, self.collector)
         found = self._remote_collector
-        self._watches = RemoteWatches(self.content, requests, self.documents, found.seen, found.ended)
+        self._watches = RemoteWatches(self.content, requests, self.documents, found.seen, found.ended, ctx.clock)
         self.availability = AvailabilityController(ctx, self.apis, self._servers, self._resolver, self.documents)
         self.registration = RegistrationController(ctx)
         self._proxy = Proxy(self._servers, self._resolver)

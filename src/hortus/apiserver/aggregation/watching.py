@@ -18,6 +18,7 @@ from hortus.apiserver.aggregation.content import RemoteContent, RemoteResource
 from hortus.apiserver.aggregation.documents import RemoteDocuments, RemoteRequests
 from hortus.apiserver.aggregation.servers import Unreachable
 from hortus.apiserver.namespaces import SERVER
+from hortus.kube.clock import Clock
 from hortus.kube.objects import Object
 
 _NEEDED: Final = frozenset({"delete", "list", "watch"})
@@ -47,11 +48,13 @@ class RemoteWatches:
         documents: RemoteDocuments,
         look: Callable[[RemoteChange], None],
         ended: Callable[[str, RemoteResource], None],
+        clock: Clock,
     ) -> None:
         self._content = content
         self._requests = requests
         self._look = look
         self._ended = ended
+        self._clock = clock
         self._tasks: dict[tuple[str, RemoteResource], asyncio.Task[None]] = {}
         documents.on_change(self.follow)
 
@@ -84,7 +87,7 @@ class RemoteWatches:
                     revision = await self._watch(cluster, resource, revision)
             except (Unreachable, ValueError, KeyError, TypeError):
                 pass  # the server is away, or does not speak as others do
-            await asyncio.sleep(wait * random.uniform(0.8, 1.2))  # noqa: S311 - spreads load, protects nothing
+            await self._clock.sleep(wait * random.uniform(0.8, 1.2))  # noqa: S311 - spreads load, protects nothing
             wait = min(wait * 2, _LAST_WAIT)
 
     async def _list(self, cluster: str, resource: RemoteResource) -> str:
