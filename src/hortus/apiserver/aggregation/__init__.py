@@ -74,6 +74,7 @@ class Aggregation:
         await self.registration.stop()
         await self._watches.stop()
         await self._remote_collector.stop()
+        await self._proxy.stop()
         await self._servers.close()
 
     async def end_streams(self) -> None:

@@ -79,6 +79,10 @@ class Proxy:
             answer.close()
         self._tunnels.end()
 
+    async def stop(self) -> None:
+        """Cuts what is left of the streams."""
+        await self._tunnels.stop()
+
     async def pass_on(
         self, request: web.BaseRequest, info: RequestInfo, api: RemoteApi, user: UserInfo
     ) -> Reply | web.StreamResponse:

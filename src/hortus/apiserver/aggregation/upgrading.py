@@ -26,6 +26,8 @@ _LARGEST_ERROR = 1024 * 1024
 """Bytes of an answer that is no switch."""
 _PIECE = 64 * 1024
 _SWITCHED: Final = 101
+_ROUNDS: Final = 10
+"""Rounds of the loop in which a connection that was cut is closed."""
 
 
 def is_upgrade(request: web.BaseRequest) -> bool:
@@ -57,6 +59,13 @@ class Tunnels:
     def end(self) -> None:
         for writer in self._open:
             writer.close()
+
+    async def stop(self) -> None:
+        """Cuts the connections that are still open, and returns when they are gone."""
+        for writer in self._open:
+            writer.transport.abort()
+        for _ in range(_ROUNDS):
+            await asyncio.sleep(0)
 
     async def open(
         self,
@@ -90,8 +99,10 @@ class Tunnels:
         except TimeoutError:
             raise Unreachable("context deadline exceeded") from None
         finally:
-            self._open.discard(writer)
-            await _closed(writer)
+            try:
+                await _closed(writer)
+            finally:
+                self._open.discard(writer)
 
 
 async def _connected(server: RemoteServer, address: RemoteAddress) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
