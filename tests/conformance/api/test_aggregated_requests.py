@@ -55,11 +55,8 @@ async def test_the_server_behind_learns_the_user_and_none_of_the_credentials(
     answer = await plain.post(f"{things}?x=1&y=a%20b", {"a": 1}, headers={**forged, **impersonating})
     assert (answer.code, answer.body) == (201, b'{"a":1}')
     [seen] = behind.received
-    assert (seen.method, seen.path, seen.body) == (
-        "POST",
-        f"{things}?x=1&y=a+b".replace("a+b", "a%20b"),
-        b'{"a":1}',
-    ) or (seen.path == f"{things}?x=1&y=a+b")
+    assert (seen.method, seen.body) == ("POST", b'{"a":1}')
+    assert seen.path in (f"{things}?x=1&y=a%20b", f"{things}?x=1&y=a+b")  # kube-apiserver writes the query again
     assert seen.caller == "front-proxy-client"
     assert seen.values("X-Remote-User") == ["jane"]
     assert seen.values("X-Remote-Uid") == ["7"]
