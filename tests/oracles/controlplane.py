@@ -24,6 +24,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from tests.apiserver.store.etcdserver import free_port, running_etcd
 from tests.oracles.programs import CONTROL_PLANE, find_assets, why_not
 
+from hortus.apiserver.authn.certificates import client_certificate, key_pem, new_key, root_authority
+from hortus.apiserver.authn.subjects import name_of
 from hortus.kube import yaml
 from hortus.kube.objects import Object
 
@@ -89,7 +91,7 @@ def running_control_plane(
     controllers = shutil.which("kube-controller-manager", path=str(assets)) if with_controllers else None
     with ExitStack() as stack:
         store = stack.enter_context(running_etcd(str(assets / "etcd"), folder / "etcd", etcd, sync=durable))
-        command = [*_apiserver(assets, folder, port=port, etcd=etcd, token=token), *flags]
+        command = [*_apiserver(assets, folder, port=port, etcd=etcd, token=token), *_front_proxy(folder), *flags]
         process = stack.enter_context(_running(command, folder / "apiserver.log"))
         ca = folder / "certs" / "apiserver.crt"
         _wait_until_ready(process, url, ca, folder / "apiserver.log")
@@ -147,6 +149,28 @@ def apiserver_command(
         "--disable-admission-plugins=ServiceAccount",
         "--allow-privileged=true",
     ]
+
+
+def _front_proxy(folder: Path) -> Iterator[str]:
+    """The flags by which a kube-apiserver aggregates others, as kubeadm sets them."""
+    now = time.time()
+    authority, own = root_authority(new_key(), "front-proxy-ca", start=now - 3600, days=30), new_key()
+    leaf = client_certificate(
+        authority, own.public_key(), name_of("front-proxy-client"), start=now - 3600, end=now + 86400
+    )
+    certificate, key, ca = (folder / f"front-proxy.{end}" for end in ("crt", "key", "ca"))
+    certificate.write_bytes(leaf.public_bytes(serialization.Encoding.PEM))
+    ca.write_bytes(authority.pem)
+    key.touch(0o600)
+    key.write_bytes(key_pem(own))
+    yield f"--proxy-client-cert-file={certificate}"
+    yield f"--proxy-client-key-file={key}"
+    yield f"--requestheader-client-ca-file={ca}"
+    yield "--requestheader-allowed-names=front-proxy-client"
+    yield "--requestheader-username-headers=X-Remote-User"
+    yield "--requestheader-uid-headers=X-Remote-Uid"
+    yield "--requestheader-group-headers=X-Remote-Group"
+    yield "--requestheader-extra-headers-prefix=X-Remote-Extra-"
 
 
 def _manager(binary: str, folder: Path, more: Sequence[str]) -> list[str]:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from hortus.apiserver import clusters as logical
 from hortus.apiserver.admission import ServiceResolver
@@ -31,9 +32,10 @@ from hortus.apiserver.authz.aggregator import RoleAggregator
 from hortus.apiserver.authz.escalation import GUARDED
 from hortus.apiserver.authz.policy import API_GROUP
 from hortus.apiserver.builtin import definitions as builtin_definitions
-from hortus.apiserver.clusters.born import born_objects, with_own_uid
+from hortus.apiserver.clusters.born import TRUST, born_objects, with_own_uid
 from hortus.apiserver.clusters.own_service import advertised
 from hortus.apiserver.clusters.quotas import QuotaGuard
+from hortus.apiserver.clusters.trust import with_authorities
 from hortus.apiserver.expiry import EventExpiry
 from hortus.apiserver.identities import EscalationGuard, RequestSigner, SigningGuard, with_identities
 from hortus.apiserver.resources import Admission, ResourceDefinition
@@ -63,12 +65,13 @@ async def open_server(
     audit.PolicyError.
     """
     clock = clock or SystemClock()
+    kinds = builtin_definitions() if definitions is None else definitions
     listening, keys = await _opened(settings, backend, clock)
-    born = _born(settings, keys, listening)
+    born = _born(settings, keys, listening, kinds)
     overlay = Overlay(backend, born)
     storage = Storage(overlay)
     clusters = logical.LogicalClusters(storage, keys, clock)
-    overlay.identify(partial(with_own_uid, clusters.uid))
+    overlay.identify(partial(_of_cluster, clusters, further=_further_authorities(settings.client_ca)))
     authorizer = RbacAuthorizer(Overlay(backend, born))  # authorization does not use uids, which differ by cluster
     objects = StoredObjects(overlay)
     accounts = ServiceAccountTokens(clusters, objects, clock)
@@ -76,7 +79,6 @@ async def open_server(
     quota = QuotaGuard(clusters, overlay)
     aggregator = RoleAggregator(storage, clock, quota.full)
     _follow(storage, clusters, aggregator, authorizer)
-    kinds = builtin_definitions() if definitions is None else definitions
     server = ApiServer(
         settings,
         storage,
@@ -96,9 +98,22 @@ async def open_server(
     return server
 
 
-def _born(settings: ApiServerSettings, keys: ServerKeys, listening: socket.socket) -> Born:
+def _born(
+    settings: ApiServerSettings, keys: ServerKeys, listening: socket.socket, kinds: Sequence[ResourceDefinition]
+) -> Born:
     address, port = advertised(settings.host), listening.getsockname()[1]
-    return born_objects(created=keys.created, identity=keys.root_uid, address=address, port=port)
+    versions = {(kind.resource.group, kind.resource.version) for kind in kinds}
+    return born_objects(created=keys.created, identity=keys.root_uid, address=address, port=port, versions=versions)
+
+
+def _of_cluster(clusters: logical.LogicalClusters, bucket: str, name: str, value: bytes, *, further: str) -> bytes:
+    """A born object as one cluster shows it; `further` are authorities of the root cluster's clients as PEM."""
+    value = with_own_uid(clusters.uid, bucket, name, value)
+    cluster, _, suffix = bucket.partition("/")
+    if (suffix, name) != TRUST:
+        return value
+    keys = clusters.keys(cluster)
+    return value if keys is None else with_authorities(value, keys, further if cluster == logical.ROOT else "")
 
 
 def _authentication(
@@ -142,6 +157,10 @@ def _add_parts(server: ApiServer, settings: ApiServerSettings, aggregator: RoleA
     server.add_part(RequestSigner(server.context, server.clusters))
     if settings.event_ttl > 0:
         server.add_part(EventExpiry(server.context.storage, server.context.clock, settings.event_ttl))
+
+
+def _further_authorities(path: Path | None) -> str:
+    return "".join(found.public_bytes(Encoding.PEM).decode() for found in _authorities(path))
 
 
 def _authorities(path: Path | None) -> Sequence[x509.Certificate]:

@@ -28,6 +28,8 @@ _QUIET = 1.0
 _DRAIN_ROUND = 0.05
 """Seconds between two looks at the connections of a drain."""
 
+_UNTAKEN = 256 * 1024
+"""Bytes for the other end of a tunnel from which no more are read from the client."""
 _READ_TOO_LATE = RuntimeError("the request is answered, and its body is not kept")
 
 _log = logging.getLogger("hortus.apiserver.connection")
@@ -37,7 +39,19 @@ class Connection(RequestHandler):
     """`certificate` is the client's verified certificate in DER, read once; `holder` is the account that the request in
     progress is charged to."""
 
-    __slots__ = ("certificate", "head", "held", "holder", "listener", "opened", "refused", "stream", "timer")
+    __slots__ = (
+        "certificate",
+        "draining",
+        "head",
+        "held",
+        "holder",
+        "listener",
+        "opened",
+        "refused",
+        "stream",
+        "timer",
+        "tunnel",
+    )
 
     def __init__(self, manager: Listener, *, loop: asyncio.AbstractEventLoop, **options: Any) -> None:
         super().__init__(manager, loop=loop, **options)
@@ -47,6 +61,8 @@ class Connection(RequestHandler):
         self.refused: StreamReader | None = None
         self.stream: asyncio.Task[Any] | None = None
         self.timer: asyncio.TimerHandle | None = None
+        self.tunnel: asyncio.StreamWriter | None = None
+        self.draining: asyncio.Task[None] | None = None
         self.holder: Holder = ("", "")
         self.held = 0
         self.head = 0
@@ -71,12 +87,39 @@ class Connection(RequestHandler):
             self.stream.cancel()
 
     def data_received(self, data: bytes) -> None:
+        if self.tunnel is not None:
+            self._passed_on(data, self.tunnel)
+            return
         super().data_received(data)
         if self._waiter is not None and not self._messages:
             self.head += len(data)
             if self.head > LIMITS.head_bytes and self.transport is not None:
                 self.transport.write(LARGE_HEAD)
                 self.force_close()
+
+    def leave_http(self, tunnel: asyncio.StreamWriter) -> None:
+        """Hands every further byte to `tunnel`; for a connection that has switched to another protocol."""
+        self.tunnel = tunnel
+        if self._message_tail:
+            tunnel.write(self._message_tail)
+            self._message_tail = b""
+
+    def _passed_on(self, data: bytes, tunnel: asyncio.StreamWriter) -> None:
+        """Writes to a tunnel, and stops reading while its other end does not take the bytes."""
+        tunnel.write(data)
+        if tunnel.transport.get_write_buffer_size() > _UNTAKEN and self.draining is None and self.opened is not None:
+            self.opened.pause_reading()
+            self.draining = self._loop.create_task(self._drained(tunnel))
+
+    async def _drained(self, tunnel: asyncio.StreamWriter) -> None:
+        try:
+            await tunnel.drain()
+            if self.opened is not None and not self.opened.is_closing():
+                self.opened.resume_reading()
+        except ConnectionError:
+            self.drop()
+        finally:
+            self.draining = None
 
     def began(self) -> None:
         """Marks the begin of a request."""

@@ -9,40 +9,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Hashable, Iterable
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, Protocol
 
 import orjson
 
+from hortus.apiserver.registrations import VersionPriority, priority
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.registry import Registry
 from hortus.apiserver.resources.subresources import BODIES, STATUS_VERBS, WRITTEN
 from hortus.kube.errors import NotFound
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-_ORDER = (
-    "",
-    "apiregistration.k8s.io",
-    "apps",
-    "events.k8s.io",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "autoscaling",
-    "batch",
-    "certificates.k8s.io",
-    "networking.k8s.io",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "storage.k8s.io",
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "scheduling.k8s.io",
-    "coordination.k8s.io",
-    "node.k8s.io",
-    "discovery.k8s.io",
-    "flowcontrol.apiserver.k8s.io",
-)
-"""The order in which kube-apiserver prefers its groups; others follow by name."""
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?\Z")
 _KEPT = 64
 """Bodies of aggregated discovery; one is about 60 KiB."""
@@ -61,9 +39,23 @@ def version_priority(version: str) -> tuple[int, int, int, str]:
     return (stage, -int(match[1]), -int(match[3] or 0), version)
 
 
+class RemoteDiscovery(Protocol):
+    """The versions that other servers serve in a cluster."""
+
+    def versions(self, cluster: str) -> Mapping[tuple[str, str], VersionPriority]:
+        """Their places by group and version."""
+
+    def entry(self, cluster: str, group: str, version: str) -> dict[str, Any]:
+        """The part of aggregated discovery that a version is."""
+
+    def fingerprint(self, cluster: str) -> Hashable:
+        """A value that changes with the answers of the other methods."""
+
+
 class DiscoveryDocuments:
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, remote: RemoteDiscovery) -> None:
         self._registry = registry
+        self._remote = remote
         self._bodies: dict[Hashable, tuple[bytes, str]] = {}
 
     def core_versions(self, address: str) -> dict[str, Any]:
@@ -103,7 +95,8 @@ class DiscoveryDocuments:
 
     def aggregated_body(self, cluster: str, *, core: bool) -> tuple[bytes, str]:
         """`aggregated` as JSON, and its ETag."""
-        key = (core, self._registry.signature(cluster))
+        remote = self._remote.fingerprint(cluster)
+        key = (core, self._registry.signature(cluster), (cluster, remote) if remote else None)
         found = self._bodies.get(key)
         if found is None:
             body = orjson.dumps(self.aggregated(cluster, core=core))
@@ -117,10 +110,16 @@ class DiscoveryDocuments:
         by_version: dict[tuple[str, str], list[Kind]] = {}
         for kind in self._registry.kinds(cluster):
             by_version.setdefault((kind.resource.group, kind.resource.version), []).append(kind)
+        remote = self._remote.versions(cluster)
         items = [
             {
                 "metadata": {"name": group} if group else {},
-                "versions": [_aggregated_version(version, by_version[group, version]) for version in versions],
+                "versions": [
+                    self._remote.entry(cluster, group, version)
+                    if (group, version) in remote
+                    else _aggregated_version(version, by_version[group, version])
+                    for version in versions
+                ],
             }
             for group, versions in self._versions(cluster).items()
             if (not group) == core
@@ -133,12 +132,21 @@ class DiscoveryDocuments:
         }
 
     def _versions(self, cluster: str) -> dict[str, list[str]]:
-        """Versions by group, both in the order in which clients should prefer them."""
-        found: dict[str, set[str]] = {}
-        for kind in self._registry.kinds(cluster):
-            found.setdefault(kind.resource.group, set()).add(kind.resource.version)
-        order = sorted(found, key=lambda group: (_ORDER.index(group) if group in _ORDER else len(_ORDER), group))
-        return {group: sorted(found[group], key=version_priority) for group in order}
+        """Versions by group, both in the order in which clients should prefer them: by priority, then by name."""
+        places = {
+            (kind.resource.group, kind.resource.version): priority(kind.resource.group, kind.resource.version)
+            for kind in self._registry.kinds(cluster)
+        }
+        places |= self._remote.versions(cluster)
+        found: dict[str, list[str]] = {}
+        groups: dict[str, int] = {}
+        for (group, version), place in places.items():
+            found.setdefault(group, []).append(version)
+            groups[group] = max(groups.get(group, 0), place.group)
+        return {
+            group: sorted(found[group], key=lambda each: (-places[group, each].version, version_priority(each)))
+            for group in sorted(found, key=lambda group: (-groups[group], group))
+        }
 
 
 def _group(name: str, versions: list[str]) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 
 from aiohttp import web
 
 from hortus.apiserver import swagger_protobuf
+from hortus.apiserver.aggregation import Aggregation
+from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.discovery import AGGREGATED, DiscoveryDocuments
 from hortus.apiserver.health import HealthChecks
 from hortus.apiserver.http import Reply, RequestInfo
@@ -17,7 +19,7 @@ from hortus.apiserver.openapi import OpenApi
 from hortus.apiserver.resources.context import OperationContext
 from hortus.apiserver.resources.failures import no_such_resource, not_allowed
 from hortus.apiserver.settings import version_info
-from hortus.apiserver.tenants import ROOT_CLUSTER
+from hortus.apiserver.tenants import ROOT_CLUSTER, tenant_of
 from hortus.apiserver.turns import TurnPace
 from hortus.kube.objects import Object
 
@@ -30,13 +32,20 @@ TokenDocument = Callable[[str, str, str], Object]
 class Documents:
     """Answers GET of all non-resource paths."""
 
-    def __init__(self, ctx: OperationContext, metrics: ServerMetrics, token_document: TokenDocument) -> None:
+    def __init__(
+        self,
+        ctx: OperationContext,
+        metrics: ServerMetrics,
+        token_document: TokenDocument,
+        aggregation: Aggregation,
+    ) -> None:
         """`token_document` returns the documents by which clients verify a cluster's ServiceAccount tokens."""
         self._ctx = ctx
         self._metrics = metrics
         self._token_document = token_document
-        self._discovery = DiscoveryDocuments(ctx.registry)
-        self._openapi = OpenApi(ctx.registry)
+        self._aggregation = aggregation
+        self._discovery = DiscoveryDocuments(ctx.registry, aggregation.documents)
+        self._openapi = OpenApi(ctx.registry, aggregation.documents)
         self._health = HealthChecks({"store": ctx.storage.backend.check})
 
     def is_light(self, path: str) -> bool:
@@ -44,7 +53,7 @@ class Documents:
         sender."""
         return path == "/version" or path == "/ping" or self._health.answers(path)
 
-    async def answer(self, request: web.BaseRequest, info: RequestInfo, tenant: Hashable) -> Reply:
+    async def answer(self, request: web.BaseRequest, info: RequestInfo, user: UserInfo) -> Reply | web.StreamResponse:
         """The document at a non-resource path. Raises NotFound, MethodNotAllowed."""
         path, cluster = info.path, info.cluster
         if info.method not in ("GET", "HEAD") and not self._health.answers(path):
@@ -66,8 +75,11 @@ class Documents:
             await self._ctx.registry.load(cluster)
             return self._discover(request, cluster, parts)
         if path.startswith("/openapi/"):
+            remote = self._aggregation.describing(info)
+            if remote is not None:
+                return await self._aggregation.pass_on(request, info, remote, user)
             await self._ctx.registry.load(cluster)
-            pace = TurnPace(self._ctx.turns, tenant)
+            pace = TurnPace(self._ctx.turns, tenant_of(cluster, user.username))
             reply = await self._openapi_of(cluster, path, pace)
             ranges = {name for name, _ in media_types(request.headers.get("Accept", ""))}
             if path == "/openapi/v2" and ranges & swagger_protobuf.ASKED_AS:

@@ -14,7 +14,7 @@ Collection" and "Owners and Dependents".
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import orjson
 
@@ -41,9 +41,20 @@ OwnerState = Literal["present", "waiting", "gone"]
 """`waiting`: in foreground deletion, until its dependents are gone."""
 
 
+class RemoteOwners(Protocol):
+    """Owners that other servers have."""
+
+    def serves(self, cluster: str, group: str, version: str) -> bool:
+        """Reports whether another server serves this version."""
+
+    async def owner(self, cluster: str, namespace: str, owner: Object) -> Object | None:
+        """The object that a reference names, None where its server has none; an error where that is not known."""
+
+
 class GarbageCollector:
-    def __init__(self, ctx: OperationContext) -> None:
+    def __init__(self, ctx: OperationContext, remote: RemoteOwners) -> None:
         self._ctx = ctx
+        self._remote = remote
         self._dependents: dict[_Owner, set[StoreKey]] = {}
         self._owners: dict[StoreKey, tuple[str, ...]] = {}
         """The uids that an object refers to."""
@@ -143,7 +154,7 @@ class GarbageCollector:
         """Deletes an object without remaining owners; removes references to owners that are gone from one that has
         others."""
         owners: list[dict[str, Any]] = obj["metadata"]["ownerReferences"]
-        states = [await self._state(scope, owner) for owner in owners]
+        states = [await self.state(scope.cluster, scope.namespace, owner) for owner in owners]
         if "present" in states:
             if states.count("present") < len(states):
                 gone = {str(owner["uid"]) for owner, state in zip(owners, states, strict=True) if state != "present"}
@@ -154,22 +165,25 @@ class GarbageCollector:
         foreground = "waiting" in states and (scope.cluster, obj["metadata"]["uid"]) in self._dependents
         await self._delete(scope, obj, "Foreground" if foreground else "")
 
-    async def _state(self, scope: RequestScope, owner: dict[str, Any]) -> OwnerState:
+    async def state(self, cluster: str, namespace: str, owner: dict[str, Any]) -> OwnerState:
+        """The state of the owner that a reference of an object in `namespace` names."""
         group, _, version = str(owner.get("apiVersion", "")).rpartition("/")
+        if self._remote.serves(cluster, group, version):
+            found = await self._remote.owner(cluster, namespace, owner)
+            return _state_of({} if found is None else found["metadata"], owner)
         registry = self._ctx.registry
-        kind = registry.by_kind(scope.cluster, group, version, str(owner.get("kind")))
-        kind = kind or registry.by_kind(scope.cluster, group, "", str(owner.get("kind")))
-        if kind is None or (kind.resource.namespaced and not scope.namespace):
+        kind = registry.by_kind(cluster, group, version, str(owner.get("kind")))
+        kind = kind or registry.by_kind(cluster, group, "", str(owner.get("kind")))
+        if kind is None or (kind.resource.namespaced and not namespace):
             return "present"
-        namespace = scope.namespace if kind.resource.namespaced else ""
-        record = await self._ctx.storage.get(StoreKey(kind.bucket(scope.cluster), f"{namespace}/{owner.get('name')}"))
-        if record is None:
-            return "gone"
-        metadata = orjson.loads(record.value)["metadata"]
-        if metadata.get("uid") != owner.get("uid"):
-            return "gone"
-        deleting = "deletionTimestamp" in metadata and FOREGROUND in metadata.get("finalizers", ())
-        return "waiting" if deleting else "present"
+        place = namespace if kind.resource.namespaced else ""
+        record = await self._ctx.storage.get(StoreKey(kind.bucket(cluster), f"{place}/{owner.get('name')}"))
+        return _state_of({} if record is None else orjson.loads(record.value)["metadata"], owner)
+
+    def owner_gone(self, cluster: str, uid: str) -> None:
+        """Looks again at the dependents of an owner that another server has deleted."""
+        for key in self._dependents.get((cluster, uid), ()):
+            self.queue.add(key)
 
     async def _delete_dependents(self, scope: RequestScope, obj: Object) -> None:
         """Deletes the dependents that block this owner; without any, removes its finalizer. Other dependents are
@@ -237,6 +251,14 @@ class GarbageCollector:
             return obj
 
         await _modified(self._ctx, scope, without)
+
+
+def _state_of(metadata: Object, owner: dict[str, Any]) -> OwnerState:
+    """`metadata` is that of the object of the owner's name, empty where there is none."""
+    if not metadata or metadata.get("uid") != owner.get("uid"):
+        return "gone"
+    deleting = "deletionTimestamp" in metadata and FOREGROUND in metadata.get("finalizers", ())
+    return "waiting" if deleting else "present"
 
 
 async def _modified(ctx: OperationContext, scope: RequestScope, change: patching.Change) -> None:

@@ -18,6 +18,7 @@ from typing import Protocol
 from aiohttp import web
 from aiohttp.hdrs import AUTHORIZATION
 
+from hortus.apiserver.aggregation import LONG_RUNNING, Aggregation
 from hortus.apiserver.answers import ReplyResponse
 from hortus.apiserver.audit import Auditor
 from hortus.apiserver.audit.recording import RequestRecord
@@ -118,6 +119,7 @@ class RequestHandler:
         clusters: LogicalClusters,
         authenticator: Authenticator,
         authorizer: Authorizer,
+        aggregation: Aggregation,
         auditor: Auditor | None,
         token_document: TokenDocument,
         limits: ServerLimits,
@@ -125,8 +127,8 @@ class RequestHandler:
     ) -> None:
         self._context = context
         self._metrics = ServerMetrics()
-        self._documents = Documents(context, self._metrics, token_document)
-        self._router = Router(context, self._documents, self._metrics)
+        self._documents = Documents(context, self._metrics, token_document, aggregation)
+        self._router = Router(context, self._documents, self._metrics, aggregation)
         self._clusters = clusters
         self._authenticator = authenticator
         self._authorizer = authorizer
@@ -238,7 +240,8 @@ class RequestHandler:
 
     def _take(self, connection: Connection, info: RequestInfo, user: UserInfo) -> Bound:
         """Takes a place among the requests in progress. Raises TooManyRequests."""
-        bound = self._bounds.get(info.verb) or self._bounds["update"]
+        verb = "watch" if info.subresource and info.subresource.partition("/")[0] in LONG_RUNNING else info.verb
+        bound = self._bounds.get(verb) or self._bounds["update"]
         holder = (info.cluster, user.username)
         bound.take(holder)
         connection.holder = holder

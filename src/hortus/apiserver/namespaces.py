@@ -7,7 +7,11 @@ left, its own finalizer `kubernetes` is removed and with it the namespace.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
+
+import orjson
 
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.keyqueue import KeyQueue
@@ -24,6 +28,8 @@ from hortus.kube.objects import Object, format_time
 NAMESPACES = "core/namespaces"
 FINALIZER = "kubernetes"
 _GONE_LIMIT = 1000
+_AGAIN = 2.0
+"""Seconds after which a namespace with content of other servers is reconciled again."""
 SERVER = UserInfo(username="system:apiserver", groups=("system:masters",))
 """The user of the server's own writes."""
 
@@ -55,11 +61,28 @@ class NamespaceStates:
         self._living.discard((key.cluster, key.name[1:]))
 
 
+class RemoteLeft(NamedTuple):
+    """The content of a namespace that other servers have: what is left, by group and plural, which versions could not
+    be discovered, and why objects could not be deleted."""
+
+    left: Mapping[str, int] = MappingProxyType({})
+    unknown: Sequence[str] = ()
+    failed: Mapping[str, str] = MappingProxyType({})
+
+
+class RemoteNamespaces(Protocol):
+    """The content of namespaces that other servers have."""
+
+    async def delete(self, cluster: str, namespace: str) -> RemoteLeft:
+        """Deletes the objects of a namespace."""
+
+
 class NamespaceController:
     """Empties namespaces in deletion, then removes their finalizer."""
 
-    def __init__(self, ctx: OperationContext) -> None:
+    def __init__(self, ctx: OperationContext, remote: RemoteNamespaces) -> None:
         self._ctx = ctx
+        self._remote = remote
         self._ending: set[tuple[str, str]] = set()
         self._gone: dict[tuple[str, str], None] = {}
         """Namespaces that were removed recently: another server on the same store may have admitted an object at that
@@ -124,11 +147,21 @@ class NamespaceController:
         if b'"deletionTimestamp"' not in record.value:
             return
         left = await self._delete_content(cluster, namespace)
-        if not left:
+        elsewhere = await self._remote.delete(cluster, namespace)
+        left.update(elsewhere.left)
+        if not left and not elsewhere.unknown and not elsewhere.failed:
             await self._change(scope, _without_finalizer)
-        elif b"NamespaceContentRemaining" not in record.value:
-            conditions = _remaining_conditions(left, format_time(ctx.clock.now()))
+            return
+        conditions = _remaining_conditions(left, elsewhere, format_time(ctx.clock.now()))
+        if not _has_conditions(orjson.loads(record.value), conditions):
             await self._change(scope._replace(subresource="status"), lambda obj: _with_conditions(obj, conditions))
+        if any(elsewhere):
+            # Nothing here hears of it when another server's objects are gone.
+            ctx.clock.call_later(_AGAIN, lambda: self._again(key))
+
+    def _again(self, key: tuple[str, str]) -> None:
+        if key in self._ending:
+            self.queue.add(key)
 
     async def _change(self, scope: RequestScope, change: Callable[[Object], Object]) -> None:
         try:
@@ -178,24 +211,35 @@ def _with_conditions(obj: Object, conditions: list[Object]) -> Object:
     return obj
 
 
-def _remaining_conditions(left: dict[str, int], now: str) -> list[Object]:
+def _has_conditions(obj: Object, conditions: list[Object]) -> bool:
+    """Reports whether the namespace shows these types with these statuses."""
+    shown = {each.get("type"): each.get("status") for each in obj.get("status", {}).get("conditions") or ()}
+    return shown == {each["type"]: each["status"] for each in conditions}
+
+
+def _remaining_conditions(left: Mapping[str, int], elsewhere: RemoteLeft, now: str) -> list[Object]:
     """The conditions in the words of kube-controller-manager's namespace controller."""
     listed = ", ".join(f"{name} has {count} resource instances" for name, count in sorted(left.items()))
+    discovered = ("False", "ResourcesDiscovered", "All resources successfully discovered")
+    if elsewhere.unknown:
+        unknown = f"unable to retrieve the complete list of server APIs: {', '.join(elsewhere.unknown)}"
+        message = f"Discovery failed for some groups, {len(elsewhere.unknown)} failing: {unknown}"
+        discovered = ("True", "DiscoveryFailed", message)
+    deleted = ("False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization")
+    if elsewhere.failed:
+        failed = ", ".join(f"{name}: {problem}" for name, problem in sorted(elsewhere.failed.items()))
+        message = f"Failed to delete all resource types, {len(elsewhere.failed)} remaining: {failed}"
+        deleted = ("True", "ContentDeletionFailed", message)
+    remaining = ("True", "SomeResourcesRemain", f"Some resources are remaining: {listed}")
+    finalizers = ("True", "SomeFinalizersRemain", "Some content in the namespace has finalizers remaining")
+    if not left:
+        remaining = ("False", "ContentRemoved", "All content successfully removed")
+        finalizers = ("False", "ContentHasNoFinalizers", "All content-preserving finalizers finished")
     said = [
-        ("NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered", "All resources successfully discovered"),
-        (
-            "NamespaceDeletionContentFailure",
-            "False",
-            "ContentDeleted",
-            "All content successfully deleted, may be waiting on finalization",
-        ),
-        ("NamespaceContentRemaining", "True", "SomeResourcesRemain", f"Some resources are remaining: {listed}"),
-        (
-            "NamespaceFinalizersRemaining",
-            "True",
-            "SomeFinalizersRemain",
-            "Some content in the namespace has finalizers remaining",
-        ),
+        ("NamespaceDeletionDiscoveryFailure", *discovered),
+        ("NamespaceDeletionContentFailure", *deleted),
+        ("NamespaceContentRemaining", *remaining),
+        ("NamespaceFinalizersRemaining", *finalizers),
     ]
     return [
         {"type": type_, "status": status, "lastTransitionTime": now, "reason": reason, "message": message}

@@ -9,12 +9,14 @@ the whole document; built-in parts are shared by all clusters and never evicted 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import orjson
 
+from hortus.apiserver.aggregation.swagger import RemoteSwagger, merge
 from hortus.apiserver.builtin import components
 from hortus.apiserver.resources.kind import Kind
 from hortus.apiserver.resources.registry import Registry
@@ -50,9 +52,20 @@ class _Part(NamedTuple):
     definitions: dict[str, bytes]
 
 
+class RemoteDescriptions(Protocol):
+    """Descriptions of the versions that other servers serve in a cluster."""
+
+    def openapi(self, cluster: str) -> Mapping[str, str]:
+        """The addresses of their /openapi/v3 documents, by path."""
+
+    async def swaggers(self, cluster: str) -> Sequence[RemoteSwagger]:
+        """Their /openapi/v2 documents."""
+
+
 class OpenApi:
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, remote: RemoteDescriptions) -> None:
         self._registry = registry
+        self._remote = remote
         self._built_in: dict[tuple[str, str], bytes] = {}
         self._custom: dict[tuple[str, str], bytes] = {}
         self._parts: WeakKeyDictionary[Kind, _Part] = WeakKeyDictionary()
@@ -63,9 +76,11 @@ class OpenApi:
         base = "" if cluster == ROOT_CLUSTER else f"/clusters/{cluster}"
         paths = {
             path: {"serverRelativeURL": f"{base}/openapi/v3/{path}?hash={_digest(kinds)}"}
-            for path, kinds in sorted(self._by_path(cluster).items())
+            for path, kinds in self._by_path(cluster).items()
         }
-        return {"paths": paths}
+        for path, address in self._remote.openapi(cluster).items():
+            paths[path] = {"serverRelativeURL": f"{base}{address}"}
+        return {"paths": dict(sorted(paths.items()))}
 
     async def document(self, cluster: str, path: str, pace: TurnPace) -> bytes:
         """/openapi/v3/<path>. Raises NotFound."""
@@ -83,16 +98,18 @@ class OpenApi:
 
     async def swagger(self, cluster: str, pace: TurnPace) -> bytes:
         """/openapi/v2 in JSON: the definitions of all kinds."""
-        served = self._registry.signature(cluster)
+        remote = await self._remote.swaggers(cluster)
+        tags = tuple((each.group, each.version, each.tag) for each in remote)
+        served = self._registry.signature(cluster), (cluster, tags) if tags else None
         found = self._swagger.get(served)
         if found is None:
-            found = await self._made_swagger(list(self._registry.kinds(cluster)), pace)
+            found = await self._made_swagger(list(self._registry.kinds(cluster)), remote, pace)
             if len(self._swagger) >= _KEPT_SWAGGER:
                 del self._swagger[next(iter(self._swagger))]
             self._swagger[served] = found
         return found
 
-    async def _made_swagger(self, kinds: Iterable[Kind], pace: TurnPace) -> bytes:
+    async def _made_swagger(self, kinds: Iterable[Kind], remote: Sequence[RemoteSwagger], pace: TurnPace) -> bytes:
         definitions = {name: orjson.dumps(schema) for name, schema in META_SCHEMAS.items()}
         paths: dict[str, bytes] = {}
         for kind in kinds:
@@ -103,6 +120,8 @@ class OpenApi:
                 part = self._parts[kind] = _part(kind)
             definitions |= part.definitions
             paths |= part.paths
+        if remote:
+            await pace.aside(partial(merge, remote, paths, definitions))
         return b'{"swagger":"2.0","info":%s,"paths":%s,"definitions":%s}' % (
             orjson.dumps(_info()),
             _joined(paths),

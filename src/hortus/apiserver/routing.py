@@ -8,6 +8,7 @@ import orjson
 from aiohttp import web
 
 from hortus.apiserver import scaling
+from hortus.apiserver.aggregation import Aggregation
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.builtin import check_body
 from hortus.apiserver.connection import Connection, taken
@@ -37,7 +38,6 @@ from hortus.apiserver.resources.scope import RequestScope, WriteOptions
 from hortus.apiserver.resources.subresources import BODIES, STATUS_VERBS, WRITTEN
 from hortus.apiserver.resources.versions import read
 from hortus.apiserver.store.backend import StoreWatch
-from hortus.apiserver.tenants import tenant_of
 from hortus.kube.errors import BadRequest, MethodNotAllowed, NotFound
 from hortus.kube.objects import GroupVersionKind, Object
 
@@ -55,9 +55,12 @@ def _not_written(kind: Kind, verb: str) -> MethodNotAllowed:
 
 
 class Router:
-    def __init__(self, ctx: OperationContext, documents: Documents, metrics: ServerMetrics) -> None:
+    def __init__(
+        self, ctx: OperationContext, documents: Documents, metrics: ServerMetrics, aggregation: Aggregation
+    ) -> None:
         self._ctx = ctx
         self._documents = documents
+        self._aggregation = aggregation
         self._metrics = metrics
         self._lines = watching.SharedLines()
         self._watches: set[StoreWatch] = set()
@@ -67,13 +70,17 @@ class Router:
         """Ends every open watch as if its time were over."""
         for watch in list(self._watches):
             await watch.aclose()
+        await self._aggregation.end_streams()
 
     async def answer(
         self, request: web.BaseRequest, info: RequestInfo, query: Query, user: UserInfo
     ) -> Reply | web.StreamResponse:
         """Executes a request. Raises ApiError."""
+        remote = self._aggregation.serving(info)
+        if remote is not None:
+            return await self._aggregation.pass_on(request, info, remote, user)
         if not info.resource:
-            return await self._documents.answer(request, info, tenant_of(info.cluster, user.username))
+            return await self._documents.answer(request, info, user)
         kind = await self._ctx.registry.find(info.cluster, info.group, info.version, info.resource)
         if kind is None or not _is_at_home(kind, info):
             raise no_such_resource()

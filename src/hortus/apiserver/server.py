@@ -14,6 +14,7 @@ from typing import Protocol
 
 from hortus.apiserver.accepting import Acceptor, connections_within
 from hortus.apiserver.admission import AuthorGuard, DynamicAdmission, ServiceResolver, WebhookClient
+from hortus.apiserver.aggregation import Aggregation
 from hortus.apiserver.audit import AuditLog, Auditor, read_policy
 from hortus.apiserver.authn import json_web_keys, openid_configuration
 from hortus.apiserver.authn.identity import Authenticator, UserInfo
@@ -29,7 +30,6 @@ from hortus.apiserver.crds import (
     complete_definition,
     end_definition,
 )
-from hortus.apiserver.gc import GarbageCollector
 from hortus.apiserver.handling import Interceptor, RequestHandler
 from hortus.apiserver.identities import CreationGuard
 from hortus.apiserver.local import Local
@@ -95,12 +95,13 @@ class ApiServer:
             storage, self.registry, clock, namespaces, judges, CreationGuard(authorizer), reviewer, turns
         )
         _serve_custom_resources(self.context, self.webhooks)
-        self.collector = GarbageCollector(self.context)
-        self.namespaces = NamespaceController(self.context)
+        self.aggregation = Aggregation(self.context, clusters, local=settings.local_webhooks, alone=settings.in_process)
+        self.collector = self.aggregation.collector
+        self.namespaces = NamespaceController(self.context, self.aggregation.content)
         self.custom_resources = DefinitionController(self.context)
         self._parts = self._background()
         holders = (namespaces, self.webhooks, self.collector, self.namespaces, self.custom_resources, self.registry)
-        self._forget = [reviewer.forget, *(holder.forget for holder in holders)]
+        self._forget = [reviewer.forget, self.aggregation.forget, *(holder.forget for holder in holders)]
         most = settings.limits.connections
         self._most = most if settings.in_process else connections_within(most)
         self._handler = self._request_handler(authenticator)
@@ -113,6 +114,7 @@ class ApiServer:
             clusters=self.clusters,
             authenticator=authenticator,
             authorizer=self.authorizer,
+            aggregation=self.aggregation,
             auditor=self.auditor,
             token_document=self._token_document,
             limits=self._settings.limits.within(self._most),
@@ -121,7 +123,7 @@ class ApiServer:
 
     def _background(self) -> list[BackgroundPart]:
         parts: list[BackgroundPart] = [self.clusters, self.webhooks, self.collector, self.namespaces]
-        parts.append(self.custom_resources)
+        parts += [self.custom_resources, self.aggregation]
         return parts if self.auditor is None else [*parts, self.auditor.log]
 
     @property

@@ -51,13 +51,15 @@ class ApiServerSettings(msgspec.Struct, frozen=True):
     """The audit policy and log; None records nothing."""
     limits: ServerLimits = ServerLimits()
     in_process: bool = False
-    """True opens no port: `ApiServer.accept` makes connections within this process, whose requests take no turns."""
+    """True opens no port: `ApiServer.accept` makes connections within this process, whose requests take no turns. Such
+    a server reaches no server behind it."""
     serving: ServingFiles | None = None
     """The certificate to present; None presents one of the server's own authority."""
     client_ca: Path | None = None
     """PEM file of authorities whose client certificates name users of the root cluster, as --client-ca-file."""
     local_webhooks: frozenset[str] = frozenset()
-    """Logical clusters, besides root, whose webhooks may have URLs on this machine; `*` is all of them."""
+    """Logical clusters, besides root, whose webhooks may have URLs on this machine, and whose APIServices may lead to
+    it; `*` is all of them."""
 
 
 def version_info() -> dict[str, str]:

@@ -13,7 +13,11 @@ from hortus.apiserver.clusters.born import born_objects
 from hortus.apiserver.store import StoreKey
 
 BORN = born_objects(
-    created=1_672_574_400.0, identity="6f0c7f0a-6a1c-4c38-8d0a-2f9c2f6b5d11", address="10.0.0.1", port=443
+    created=1_672_574_400.0,
+    identity="6f0c7f0a-6a1c-4c38-8d0a-2f9c2f6b5d11",
+    address="10.0.0.1",
+    port=443,
+    versions=(),
 )
 GROUP = "rbac.authorization.k8s.io"
 JANE = UserInfo("jane", groups=("devs", "system:authenticated"))

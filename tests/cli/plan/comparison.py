@@ -25,7 +25,7 @@ from hortus.simulation.plan.snapshot import ForkSnapshot, StateChange
 _WHOLE = 1 << 20
 _DECISIONS = "root/multicluster.x-k8s.io/placementdecisions"
 _LEFTOVERS = "fleet.hortus.dev/leftovers"
-_BORN = born_objects(created=0.0, identity=str(UUID(int=0)), address="127.0.0.1", port=1)
+_BORN = born_objects(created=0.0, identity=str(UUID(int=0)), address="127.0.0.1", port=1, versions=())
 """The objects that every cluster has from the start; in a new one of a fork they are not stored."""
 _ISSUED = re.compile(rb"BEGIN [A-Z ]*(?:CERTIFICATE|KEY)|\btoken:|^eyJ|kind: Config|\"kind\": ?\"Config\"")
 """In the content of Secrets: what is issued, and differs each time."""

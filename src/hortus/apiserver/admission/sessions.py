@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -19,13 +19,21 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from hortus.apiserver.authn.static_tokens import EVERY_CLUSTER
 from hortus.apiserver.tenants import ROOT_CLUSTER
-from hortus.kube.dialing import LOCAL_NETWORKS, METADATA_NETWORKS, Dialer
+from hortus.kube.dialing import LOCAL_NETWORKS, METADATA_NETWORKS, Dialer, Network
 
 _CALLS = 64
 """Calls of one cluster at once; further ones wait, within their time."""
 _LOOKUPS = 32
 """Clusters that wait for a name at once."""
 _NUMBERS = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+
+
+def denied_networks(cluster: str, local: Collection[str]) -> Sequence[Network]:
+    """The networks that a cluster's administrators may not make this server call; `local` clusters may call this
+    machine."""
+    if cluster == ROOT_CLUSTER:
+        return ()
+    return METADATA_NETWORKS if cluster in local or EVERY_CLUSTER in local else LOCAL_NETWORKS
 
 
 class Sessions:
@@ -45,12 +53,12 @@ class Sessions:
         """
         session = self._sessions.get((cluster, resolved))
         if session is None:
-            local = cluster in self._local or EVERY_CLUSTER in self._local
-            denied = METADATA_NETWORKS if local else LOCAL_NETWORKS
-            dialer = Dialer(() if resolved or cluster == ROOT_CLUSTER else denied)
+            dialer = Dialer(() if resolved else denied_networks(cluster, self._local))
             # Packed answers are not unpacked: a megabyte may hold a gigabyte.
             session = self._sessions[cluster, resolved] = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=_CALLS, resolver=_Names(self._threads), socket_factory=dialer),
+                connector=aiohttp.TCPConnector(
+                    limit=_CALLS, resolver=IsolatedNames(self._threads), socket_factory=dialer
+                ),
                 trust_env=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
@@ -74,8 +82,8 @@ class Sessions:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-class _Names(AbstractResolver):
-    """The names that one cluster's webhooks have."""
+class IsolatedNames(AbstractResolver):
+    """The names that one cluster's webhooks or API servers have."""
 
     def __init__(self, threads: ThreadPoolExecutor) -> None:
         self._threads = threads

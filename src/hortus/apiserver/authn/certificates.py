@@ -7,6 +7,7 @@ Every certificate carries subject and authority key identifiers and a critical k
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -14,6 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -110,19 +112,41 @@ def load_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
     return key
 
 
-def root_authority(key: ec.EllipticCurvePrivateKey, name: str, *, start: float, days: int) -> Authority:
-    """A self-signed authority."""
+def root_authority(
+    key: ec.EllipticCurvePrivateKey, name: str, *, start: float, days: int, repeatable: bool = False
+) -> Authority:
+    """A self-signed authority; a `repeatable` one has the same certificate whenever it is made of the same key."""
     subject = name_of(name)
-    builder = _builder(subject, subject, key.public_key(), key.public_key(), start, start + days * 86400)
-    return Authority(key, _as_authority(builder, path_length=None).sign(key, hashes.SHA256()))
+    serial = _serial_of(name) if repeatable else 0
+    validity = start, start + days * 86400
+    builder = _builder(subject, subject, key.public_key(), key.public_key(), *validity, serial=serial)
+    builder = _as_authority(builder, path_length=None)
+    return Authority(key, _repeatably_signed(builder, key) if repeatable else builder.sign(key, hashes.SHA256()))
 
 
 def sub_authority(parent: Authority, key: ec.EllipticCurvePrivateKey, name: str) -> Authority:
-    """An authority for leaves only, valid as long as its parent."""
+    """An authority for leaves only, valid as long as its parent, with the same certificate each time."""
     validity = parent.certificate.not_valid_before_utc.timestamp(), parent.certificate.not_valid_after_utc.timestamp()
     issuer = parent.certificate.subject
-    builder = _builder(name_of(name), issuer, key.public_key(), parent.key.public_key(), *validity)
-    return Authority(key, _as_authority(builder, path_length=0).sign(parent.key, hashes.SHA256()))
+    public = key.public_key(), parent.key.public_key()
+    builder = _builder(name_of(name), issuer, *public, *validity, serial=_serial_of(name))
+    return Authority(key, _repeatably_signed(_as_authority(builder, path_length=0), parent.key))
+
+
+def _serial_of(name: str) -> int:
+    """A serial number that belongs to `name`: positive, and of 20 bytes at most (RFC 5280, section 4.1.2.2)."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:19], "big") | 1
+
+
+def _repeatably_signed(builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
+    """Signs without randomness where OpenSSL can (RFC 6979).
+
+    Other programs trust the authority by its certificate, so a restart should not show another one.
+    """
+    try:
+        return builder.sign(key, hashes.SHA256(), ecdsa_deterministic=True)
+    except UnsupportedAlgorithm:
+        return builder.sign(key, hashes.SHA256())
 
 
 def client_certificate(
@@ -157,13 +181,15 @@ def _builder(
     issuer_key: ec.EllipticCurvePublicKey,
     start: float,
     end: float,
+    *,
+    serial: int = 0,
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(public_key)
-        .serial_number(x509.random_serial_number())
+        .serial_number(serial or x509.random_serial_number())
         .not_valid_before(_second(start))
         .not_valid_after(_second(end))
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), False)

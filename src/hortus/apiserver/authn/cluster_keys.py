@@ -35,16 +35,30 @@ class ClusterKeys:
     ClusterKeys.
     """
 
-    __slots__ = ("_authority", "_server", "_token_key", "certificates", "name", "tokens", "uid", "watched")
+    __slots__ = (
+        "_authority",
+        "_front_proxy",
+        "_server",
+        "_token_key",
+        "certificates",
+        "name",
+        "tokens",
+        "trusted",
+        "uid",
+        "watched",
+    )
 
     def __init__(self, server: ServerKeys, name: str, uid: str) -> None:
         self._server = server
         self._authority: Authority | None = None
+        self._front_proxy: Authority | None = None
         self._token_key: ec.EllipticCurvePrivateKey | None = None
         self.name = name
         self.uid = uid
         self.certificates: dict[bytes, Checked] | None = None
         self.tokens: dict[str, Checked] | None = None
+        self.trusted: bytes | None = None
+        """The authorities as the cluster's aggregated API servers read them, encoded at first use."""
         self.watched: set[StoreKey] | None = None
 
     @property
@@ -52,6 +66,13 @@ class ClusterKeys:
         if self._authority is None:
             self._authority = self._server.cluster_authority(self.uid)
         return self._authority
+
+    @property
+    def front_proxy(self) -> Authority:
+        """The authority of this server's certificates towards the cluster's aggregated API servers."""
+        if self._front_proxy is None:
+            self._front_proxy = self._server.front_proxy_authority(self.uid)
+        return self._front_proxy
 
     @property
     def token_key(self) -> ec.EllipticCurvePrivateKey:

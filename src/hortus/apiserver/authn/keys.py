@@ -80,6 +80,15 @@ class ServerKeys:
         key = derived_key(self._stored.seed, f"client-ca/{uid}")
         return sub_authority(self.client_authority, key, f"hortus-cluster:{uid}")
 
+    def front_proxy_authority(self, uid: str) -> Authority:
+        """The authority by which aggregated API servers of the logical cluster `uid` know this server.
+
+        Each cluster has its own: the server of one tenant must not believe headers that were sent on behalf of another.
+        """
+        key = derived_key(self._stored.seed, f"front-proxy-ca/{uid}")
+        name, start = f"hortus-front-proxy:{uid}", self.created - 86400
+        return root_authority(key, name, start=start, days=AUTHORITY_DAYS, repeatable=True)
+
     def token_key(self, uid: str) -> ec.EllipticCurvePrivateKey:
         """The key that signs the ServiceAccounts' tokens of the logical cluster `uid`."""
         return derived_key(self._stored.seed, f"tokens/{uid}")

@@ -100,6 +100,7 @@ _NAME_RULES: dict[str, Literal["subdomain", "label", "path-segment"]] = {
     "RoleBinding": "path-segment",
     "ClusterRoleBinding": "path-segment",
     "CertificateSigningRequest": "path-segment",
+    "APIService": "path-segment",
 }
 _CREATED_ON_PUT = frozenset({"Lease", "Event", "Endpoints", "Node", "LimitRange", "ClusterRole", "ClusterRoleBinding"})
 _CREATED_ON_PUT |= {"Role", "RoleBinding", "APIService"}

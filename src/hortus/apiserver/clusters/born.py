@@ -1,5 +1,5 @@
 """Objects that every logical cluster has from the start: the default policy, the system's namespaces and their default
-accounts, and the Service `kubernetes`.
+accounts, the Service `kubernetes`, the APIServices of the built-in groups, and what aggregated API servers trust.
 
 Encoded once per server and shown in all clusters by `hortus.apiserver.store.overlay`.
 """
@@ -12,6 +12,8 @@ from uuid import UUID, uuid5
 
 from hortus.apiserver.authz.policy import default_policy
 from hortus.apiserver.clusters.own_service import own_service
+from hortus.apiserver.clusters.trust import NAME, NAMESPACE, authentication_map
+from hortus.apiserver.registrations import own_registrations
 from hortus.apiserver.store.encoding import encode
 from hortus.apiserver.store.overlay import BORN_REVISION, Born
 from hortus.kube.objects import Object, format_time
@@ -30,17 +32,25 @@ _PLURALS = {
     "Service": "core/services",
     "Endpoints": "core/endpoints",
     "EndpointSlice": "discovery.k8s.io/endpointslices",
+    "ConfigMap": "core/configmaps",
+    "APIService": "apiregistration.k8s.io/apiservices",
 }
+TRUST = _PLURALS["ConfigMap"], f"{NAMESPACE}/{NAME}"
+"""Bucket within a cluster, and name of the ConfigMap that `with_authorities` fills."""
 
 
-def born_objects(*, created: float, identity: str, address: str, port: int) -> Born:
-    """The objects by bucket and name, for a server that others reach at `address` and `port`.
+def born_objects(
+    *, created: float, identity: str, address: str, port: int, versions: Iterable[tuple[str, str]]
+) -> Born:
+    """The objects by bucket and name, for a server of the built-in `versions` (pairs of group and version) that others
+    reach at `address` and `port`.
 
     `created` becomes their creationTimestamp; their uids, which derive from `identity`, a uid that stays with the store
     (`ServerKeys.root_uid`), are those of the management cluster (`with_own_uid` gives other clusters theirs).
     """
     born: dict[str, dict[str, bytes]] = {}
-    for obj in (*default_policy(), *_namespaces(), *own_service(address, port, created)):
+    served = own_service(address, port, created), own_registrations(versions, created)
+    for obj in (*default_policy(), *_namespaces(), *served[0], *served[1], authentication_map(created)):
         suffix = _PLURALS[obj["kind"]]
         metadata = obj["metadata"]
         name = f"{metadata.get('namespace', '')}/{metadata['name']}"

@@ -33,11 +33,13 @@ class Registry:
         self._named: dict[str, dict[tuple[str, str], list[Kind]]] = {}
         """By cluster (`_SHARED`: those of all), group and name of the kind; made at the first look-up after a
         change."""
+        self._defined: list[Callable[[str], None]] = []
 
     def bind(self, cluster: str, definitions: Sequence[ResourceDefinition]) -> None:
         """Serves further kinds in one cluster."""
         self._named.pop(cluster, None)
         self._bound.setdefault(cluster, {}).update(_table([Kind(definition) for definition in definitions]))
+        self._tell(cluster)
 
     def replace_strategy(
         self, group: str, plural: str, make: Callable[[Strategy], Strategy], *, complete: Step, end: Step
@@ -50,6 +52,21 @@ class Registry:
                 self._shared[key] = Kind(
                     msgspec.structs.replace(kind.definition, strategy=strategy, complete=complete, end=end)
                 )
+
+    def on_defined(self, listener: Callable[[str], None]) -> None:
+        """Calls `listener` with each cluster in which kinds of its own are defined, changed or gone."""
+        self._defined.append(listener)
+        for cluster in self._bound:
+            listener(cluster)
+
+    def own_versions(self, cluster: str) -> set[tuple[str, str]]:
+        """The groups and versions of the cluster's own kinds, as far as it has been loaded."""
+        own = (*self._bound.get(cluster, ()), *self._custom.get(cluster, ()))
+        return {(group, version) for group, version, _ in own}
+
+    def _tell(self, cluster: str) -> None:
+        for listener in self._defined:
+            listener(cluster)
 
     def load_with(self, loader: Loader) -> None:
         self._loader = loader
@@ -99,6 +116,7 @@ class Registry:
         for key in [key for key in table if key[0] == group and key[2] == plural]:
             del table[key]
         table.update(_table(kinds))
+        self._tell(cluster)
 
     def is_loaded(self, cluster: str) -> bool:
         return cluster in self._custom

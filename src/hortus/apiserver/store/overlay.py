@@ -3,8 +3,8 @@
 A Backend over a Backend: where a cluster has not written an object of its own, the shared one is shown, at revision
 `BORN_REVISION`. A write over it stores a copy in that cluster, a deletion stores a tombstone, and for readers and
 watchers both look as if the object had always been stored there. So five thousand clusters with the default roles cost
-no bytes, and creating one costs no writes. The trade-off: a list of a bucket with born objects reads the whole bucket,
-also for one page; such buckets are small.
+no bytes, and creating one costs no writes. The trade-off: one page of a bucket with more than a few born objects reads
+the whole bucket; such buckets are small.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ BORN_REVISION = 1
 """No object has it: a store's first write is the server's keys."""
 
 _TOMBSTONE = b'{"tombstone":'
+_FEW = 4
+"""Born objects of a bucket up to which its pages and its number of objects are read without the rest of it."""
+_NONE: Mapping[str, bytes] = {}
 
 Born = Mapping[str, Mapping[str, bytes]]
 """`<group or core>/<plural>` -> `<namespace>/<name>` -> the encoded object with resourceVersion 1."""
@@ -106,30 +109,37 @@ class Overlay:
         return (await self._put_over(key, _tombstone(final), stored)).revision
 
     async def list(self, bucket: str, **options: Unpack[ListOptions]) -> RecordPage:
-        born = self._born.get(bucket.partition("/")[2])
-        if not born:
-            return await self._backend.list(bucket, **options)
         prefix, after, limit = options.get("prefix", ""), options.get("after", ""), options.get("limit", 0)
-        options["limit"] = 0
-        page = await self._backend.list(bucket, **options)
-        shown = {
+        suffix = bucket.partition("/")[2]
+        born = {
             name: self._record(bucket, name, value)
-            for name, value in born.items()
+            for name, value in self._born.get(suffix, _NONE).items()
             if name > after and name.startswith(prefix)
         }
-        for record in page.records:
-            if _buried(record):
-                shown.pop(record.name, None)
-            else:
-                shown[record.name] = record
-        records = [shown[name] for name in sorted(shown)]
-        kept = records[:limit] if limit else records
-        return RecordPage(kept, page.revision, len(records) - len(kept))
+        if not born:
+            return await self._backend.list(bucket, **options)
+        # With so many more, a page has `limit` visible records although tombstones are among those that are read.
+        options["limit"] = limit + len(born) if limit and len(born) <= _FEW else 0
+        page = await self._backend.list(bucket, **options)
+        later = 0
+        if page.remaining:
+            beyond = [name for name in born if name > page.records[-1].name]
+            for name in beyond:
+                later += await self._adds(StoreKey(bucket, name))
+                del born[name]
+        return _laid_over(page, born, limit, later=later, whole=not (limit or after))
+
+    async def _adds(self, key: StoreKey) -> int:
+        """The number of records that a born object adds to the stored ones: -1 if it is buried, 0 if written over."""
+        stored = await self._backend.get(key, fresh=False)
+        return 1 if stored is None else -1 if _buried(stored) else 0
 
     async def count(self, bucket: str) -> int:
-        if bucket.partition("/")[2] not in self._born:
-            return await self._backend.count(bucket)
-        return len((await self.list(bucket)).records)
+        born = self._born.get(bucket.partition("/")[2], _NONE)
+        if len(born) > _FEW:
+            return len((await self.list(bucket)).records)
+        added = [await self._adds(StoreKey(bucket, name)) for name in born]
+        return await self._backend.count(bucket) + sum(added)
 
     async def buckets(self, prefix: str) -> Sequence[str]:
         stored = await self._backend.buckets(prefix)
@@ -204,6 +214,22 @@ class _OverlayWatch:
 
     async def aclose(self) -> None:
         await self._watch.aclose()
+
+
+def _laid_over(
+    page: RecordPage, born: Mapping[str, StoredRecord], limit: int, *, later: int, whole: bool
+) -> RecordPage:
+    """The stored records of `page` over the born ones; `later` of them follow the page in addition to its own."""
+    shown = dict(born)
+    for record in page.records:
+        if _buried(record):
+            shown.pop(record.name, None)
+        else:
+            shown[record.name] = record
+    records = [shown[name] for name in sorted(shown)]
+    kept = records[:limit] if limit else records
+    remaining = len(records) - len(kept) + page.remaining + later
+    return RecordPage(kept, page.revision, remaining, page.state if whole else None)
 
 
 def _buried(record: StoredRecord) -> bool:

@@ -39,8 +39,8 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     limits: ServerLimits = ServerLimits()
     """Limits of the server, by the names in docs/apiserver-security.md, such as `{connections: 2000}`."""
     local_webhooks: tuple[str, ...] = ()
-    """Logical clusters, besides `root`, `garden` and the seeds, whose webhooks may have URLs on this machine; `*` is
-    all of them."""
+    """Logical clusters, besides `root`, `garden` and the seeds, whose webhooks may have URLs on this machine, and whose
+    APIServices may lead to it; `*` is all of them."""
 
 
 def server_settings(document: Mapping[str, Any], *, store: str = "") -> ServerSettings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,9 +12,10 @@ from hortus.apiserver.builtin.names import port_number
 from hortus.apiserver.builtin.problems import duplicate, every, forbidden, invalid, required, show, unsupported
 from hortus.apiserver.builtin.rules.selectors import label_selector
 from hortus.apiserver.builtin.strategy import BuiltinStrategy
+from hortus.apiserver.registrations import LOCAL_CONDITION
 from hortus.apiserver.resources.definition import FieldProblem, WriteContext
 from hortus.kube.naming import dns_1035_label, dns_subdomain, path_segment, qualified_name
-from hortus.kube.objects import Object
+from hortus.kube.objects import Object, format_time
 from hortus.schema.cel.program import MAX_EXPRESSIONS
 
 _REVIEW_VERSIONS = ("v1", "v1beta1")
@@ -375,12 +377,52 @@ def _names(names: dict[str, Any]) -> list[FieldProblem]:
 
 
 class ApiServiceStrategy(BuiltinStrategy):
+    def complete(self, obj: Object, context: WriteContext) -> None:
+        if not obj["spec"].get("service"):
+            condition = {**LOCAL_CONDITION, "lastTransitionTime": format_time(context.now)}
+            obj["status"] = {"conditions": [condition]}
+
     def check(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
         spec, name = obj["spec"], obj["metadata"].get("name", "")
-        expected = f"{spec.get('version', '')}.{spec.get('group', '')}"
-        if name != expected:
-            return [invalid("metadata.name", name, f'must be `spec.version+"."+spec.group`: "{expected}"')]
-        return []
+        group, version = spec.get("group", ""), spec.get("version", "")
+        found: list[FieldProblem] = []
+        if name != (expected := f"{version}.{group}"):
+            found.append(invalid("metadata.name", name, f'must be `spec.version+"."+spec.group`: "{expected}"'))
+        if not group and version != "v1":
+            sentence = "only v1 may have an empty group and it better be legacy kube"
+            found.append(required("spec.group", sentence))
+        elif group:
+            found += every("spec.group", group, dns_subdomain(group))
+        found += every("spec.version", version, dns_1035_label(version))
+        for field, most in (("groupPriorityMinimum", 20000), ("versionPriority", 1000)):
+            number = spec.get(field) or 0
+            if not 0 < number <= most:
+                found.append(invalid(f"spec.{field}", number, f"must be positive and less than {most}"))
+        return found + (_remote(spec) if spec.get("service") is not None else _local(spec))
+
+
+def _local(spec: dict[str, Any]) -> list[FieldProblem]:
+    found: list[FieldProblem] = []
+    if spec.get("caBundle"):
+        size = f"{len(base64.b64decode(spec['caBundle']))} bytes"
+        found.append(invalid("spec.caBundle", size, "local APIServices may not have a caBundle"))
+    if spec.get("insecureSkipTLSVerify"):
+        sentence = "local APIServices may not have insecureSkipTLSVerify"
+        found.append(invalid("spec.insecureSkipTLSVerify", True, sentence))
+    return found
+
+
+def _remote(spec: dict[str, Any]) -> list[FieldProblem]:
+    service = spec["service"]
+    found = [required(f"spec.service.{field}") for field in ("namespace", "name") if not service.get(field)]
+    problems = port_number(service.get("port"))
+    if problems:
+        detail = f"port is not valid: {', '.join(problems)}"
+        found.append(invalid("spec.service.port", service.get("port"), detail))
+    if spec.get("insecureSkipTLSVerify") and spec.get("caBundle"):
+        sentence = "may not be true if caBundle is present"
+        found.append(invalid("spec.insecureSkipTLSVerify", True, sentence))
+    return found
 
 
 STRATEGIES: dict[str, type[BuiltinStrategy]] = {

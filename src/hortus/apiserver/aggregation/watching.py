@@ -1,0 +1,123 @@
+"""Watches of the objects that other servers have, for the garbage collector: their metadata, no more.
+
+One task for each resource that can be listed, watched and deleted (kube-controller-manager's garbage collector looks at
+the same), on a server that is available. A task lists, watches from there, and begins again when the watch cannot go
+on. Nothing is kept of an object here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from hortus.apiserver.aggregation.content import RemoteContent, RemoteResource
+from hortus.apiserver.aggregation.documents import RemoteDocuments, RemoteRequests
+from hortus.apiserver.aggregation.servers import Unreachable
+from hortus.apiserver.namespaces import SERVER
+from hortus.kube.clock import Clock
+from hortus.kube.objects import Object
+
+_NEEDED: Final = frozenset({"delete", "list", "watch"})
+_FORM: Final = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1,application/json"
+_FIRST_WAIT, _LAST_WAIT = 0.5, 30.0
+"""Seconds until a failed task begins again, doubling up to the last."""
+_WATCH_SECONDS = 300
+"""Seconds that a watch lasts, and up to twice that."""
+
+
+class RemoteChange(NamedTuple):
+    """An object of another server. `gone` is True for one that was deleted."""
+
+    cluster: str
+    resource: RemoteResource
+    metadata: Object
+    gone: bool = False
+
+
+class RemoteWatches:
+    """`look` is called with every object and every change of one, `ended` for a resource that is no longer watched."""
+
+    def __init__(
+        self,
+        content: RemoteContent,
+        requests: RemoteRequests,
+        documents: RemoteDocuments,
+        look: Callable[[RemoteChange], None],
+        ended: Callable[[str, RemoteResource], None],
+        clock: Clock,
+    ) -> None:
+        self._content = content
+        self._requests = requests
+        self._look = look
+        self._ended = ended
+        self._clock = clock
+        self._tasks: dict[tuple[str, RemoteResource], asyncio.Task[None]] = {}
+        documents.on_change(self.follow)
+
+    def follow(self, cluster: str) -> None:
+        """Watches the resources that a cluster has now, and no others."""
+        wanted = {
+            (cluster, each) for each in self._content.resources(cluster) if each.verbs >= _NEEDED and each.api.available
+        }
+        present = {key for key in self._tasks if key[0] == cluster}
+        for key in present - wanted:
+            self._tasks.pop(key).cancel()
+            self._ended(*key)
+        for key in wanted - present:
+            self._tasks[key] = asyncio.get_running_loop().create_task(self._keep(*key), name=f"watch {key[1].plural}")
+
+    async def stop(self) -> None:
+        tasks = list(self._tasks.values())
+        self._tasks.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _keep(self, cluster: str, resource: RemoteResource) -> None:
+        wait = _FIRST_WAIT
+        while True:
+            try:
+                revision = await self._list(cluster, resource)
+                wait = _FIRST_WAIT
+                while revision:
+                    revision = await self._watch(cluster, resource, revision)
+            except (Unreachable, ValueError, KeyError, TypeError):
+                pass  # the server is away, or does not speak as others do
+            await self._clock.sleep(wait * random.uniform(0.8, 1.2))  # noqa: S311 - spreads load, protects nothing
+            wait = min(wait * 2, _LAST_WAIT)
+
+    async def _list(self, cluster: str, resource: RemoteResource) -> str:
+        """Shows every object; returns the revision to watch from. Raises Unreachable, ValueError."""
+        answer = await self._requests.ask(
+            cluster, resource.api, resource.path(), user=SERVER, accept=_FORM.format("List")
+        )
+        if answer.status != 200:
+            raise Unreachable(f"status {answer.status}")
+        listed = orjson.loads(answer.body)
+        self._show(cluster, resource, (item["metadata"] for item in listed.get("items") or ()))
+        return str(listed["metadata"].get("resourceVersion", ""))
+
+    async def _watch(self, cluster: str, resource: RemoteResource, revision: str) -> str:
+        """Shows changes; returns the revision of the last one, empty where the watch cannot go on from there."""
+        seconds = _WATCH_SECONDS + random.randrange(_WATCH_SECONDS)  # noqa: S311 - spreads load, protects nothing
+        query = f"watch=true&allowWatchBookmarks=true&resourceVersion={revision}&timeoutSeconds={seconds}"
+        lines = self._requests.lines(
+            cluster, resource.api, f"{resource.path()}?{query}", user=SERVER, accept=_FORM.format("")
+        )
+        async for line in lines:
+            event: dict[str, Any] = orjson.loads(line)
+            if event["type"] == "ERROR":
+                return ""
+            metadata: Object = event["object"]["metadata"]
+            revision = str(metadata.get("resourceVersion") or revision)
+            if event["type"] != "BOOKMARK":
+                self._show(cluster, resource, (metadata,), gone=event["type"] == "DELETED")
+        return revision
+
+    def _show(self, cluster: str, resource: RemoteResource, found: Iterable[Object], *, gone: bool = False) -> None:
+        for metadata in found:
+            self._look(RemoteChange(cluster, resource, metadata, gone))
