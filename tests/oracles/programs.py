@@ -5,8 +5,10 @@ and say so where it is not. It has ten minutes on a new machine with two cores. 
 use stands in `SOAK`, and `make oracles-soak` builds it.
 
 A program answers JSON lines on its standard streams. Go fetches the libraries by its own module proxy; the versions are
-pinned in the program's go.mod. A file `package` names a published program that is built as it is. A program in Python
-has an environment of its own, with the libraries that its requirements.txt pins.
+pinned in the program's go.mod. A file `package` names a published program that is built as it is. A file `sources`
+names the folder whose code is built with the go.mod next to that file: one program with several versions of its
+libraries. A file `flags` has further flags of `go build`. A program in Python has an environment of its own, with the
+libraries that its requirements.txt pins.
 """
 
 from __future__ import annotations
@@ -114,13 +116,31 @@ def build(name: str) -> Path:
     binary = _binary(name)
     with _once(binary) as unfinished:
         if unfinished is not None:
-            folder = SOURCES / name
-            flags = folder / "ldflags"
-            linking = [f"-ldflags={flags.read_text().strip()}"] if flags.exists() else []
-            named = folder / "package"
-            package = named.read_text().strip() if named.exists() else "."
-            _go(folder, "build", "-buildvcs=false", *linking, "-o", str(unfinished), package)
+            _go(_code(name), "build", "-buildvcs=false", *_build_flags(name), "-o", str(unfinished), _package(name))
     return binary
+
+
+def _code(name: str) -> Path:
+    """The folder with the code of a program: that of another one where a file `sources` says so."""
+    folder = SOURCES / name
+    shared = folder / "sources"
+    return SOURCES / shared.read_text().strip() if shared.exists() else folder
+
+
+def _build_flags(name: str) -> Iterator[str]:
+    folder = SOURCES / name
+    linking, further = folder / "ldflags", folder / "flags"
+    if linking.exists():
+        yield f"-ldflags={linking.read_text().strip()}"
+    if further.exists():
+        yield from further.read_text().split()
+    if _code(name) != folder:
+        yield f"-modfile={folder / 'go.mod'}"
+
+
+def _package(name: str) -> str:
+    named = SOURCES / name / "package"
+    return named.read_text().strip() if named.exists() else "."
 
 
 def vet(name: str) -> Path:
@@ -207,7 +227,9 @@ def cache() -> Path:
 
 
 def _binary(name: str) -> Path:
-    return cache() / f"{name}-{_digest(sorted((SOURCES / name).iterdir()))}"
+    own, code = SOURCES / name, _code(name)
+    shared = [] if code == own else sorted(code.glob("*.go"))
+    return cache() / f"{name}-{_digest([*sorted(own.iterdir()), *shared])}"
 
 
 def _mark(name: str) -> Path:

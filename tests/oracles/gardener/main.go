@@ -1,0 +1,80 @@
+// Command gardener answers questions about Gardener's objects with Gardener's own packages.
+//
+// One JSON object a line on standard input is a question, one JSON object a line on standard output its answer:
+//
+//	{"op": "create", "object": {...}}
+//	{"op": "update", "object": {...}, "old": {...}, "subresource": "" or "status" or "binding"}
+//	    -> {"decoding": "...", "strictDecoding": "...", "defaulted": {...}, "errors": [...],
+//	        "stored": {...}, "status": {...}, "storedErrors": [...], "warnings": [...]}
+//	{"op": "window", "begin": "...", "end": "...", "times": ["2026-01-01T00:00:00Z"]}
+//	{"op": "hibernation", "schedules": [{"start": ..., "end": ..., "location": ...}], "from": "...", "count": 3}
+//	{"op": "poolHash", "pool": "...", "version": "...", "kubelet": {...}, "image": "...", "credentials": {...}}
+//	{"op": "tables"}
+//
+// `errors` are those of the function that validates the kind, on the object with its defaults; a garden also prepares
+// an object for its storage before it validates it: `storedErrors`, and either `status` (the garden's refusal) or `stored`.
+// `brief: true` leaves both objects out. A question that cannot be answered gives {"failure": "..."}.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/gardener/gardener/pkg/apiserver/features"
+)
+
+type question struct {
+	Op          string          `json:"op"`
+	Object      json.RawMessage `json:"object"`
+	Old         json.RawMessage `json:"old"`
+	Subresource string          `json:"subresource"`
+	Brief       bool            `json:"brief"`
+	moments
+	poolQuestion
+}
+
+func main() {
+	features.RegisterFeatureGates()
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(make([]byte, 0, 1<<20), 1<<26)
+	out := json.NewEncoder(os.Stdout)
+	out.SetEscapeHTML(false)
+	for lines.Scan() {
+		reply, err := reply(lines.Bytes())
+		if err != nil {
+			reply = map[string]any{"failure": err.Error()}
+		}
+		if err := out.Encode(reply); err != nil {
+			os.Exit(1)
+		}
+	}
+}
+
+func reply(line []byte) (result any, err error) {
+	defer func() {
+		if trouble := recover(); trouble != nil {
+			err = fmt.Errorf("panic: %v", trouble)
+		}
+	}()
+	var asked question
+	if err := json.Unmarshal(line, &asked); err != nil {
+		return nil, err
+	}
+	switch asked.Op {
+	case "create":
+		return create(asked)
+	case "update":
+		return update(asked)
+	case "window":
+		return window(asked.moments)
+	case "hibernation":
+		return hibernations(asked.moments)
+	case "poolHash":
+		return poolHash(asked.poolQuestion)
+	case "tables":
+		return tables(), nil
+	}
+	return nil, fmt.Errorf("unknown op %q", asked.Op)
+}
