@@ -32,7 +32,7 @@ SOURCES = Path(__file__).parent
 _ROOT = SOURCES.parents[1]
 _VETTED = {"greeter": _ROOT / "docs" / "examples" / "greeter" / "controller-runtime"}
 """Programs that pages show: no test runs them, and `go vet` compiles and checks them."""
-SOAK = frozenset({"kustomizecontroller"})
+SOAK = frozenset({"gardener148", "gardener149", "kustomizecontroller"})
 """Programs that only tests marked `soak` use. May be empty: `make oracles-soak` reports it then, and succeeds."""
 _USUAL_PLACE = Path("/usr/local/go/bin/go")
 CONTROL_PLANE = "kubeapiserver"

@@ -6,6 +6,7 @@
 //	{"op": "update", "object": {...}, "old": {...}, "subresource": "" or "status" or "binding"}
 //	    -> {"decoding": "...", "strictDecoding": "...", "defaulted": {...}, "errors": [...],
 //	        "stored": {...}, "status": {...}, "storedErrors": [...], "warnings": [...]}
+//	{"op": "gates", "gates": {"InPlaceNodeUpdates": true}}  (of gardener-apiserver, for all later questions)
 //	{"op": "window", "begin": "...", "end": "...", "times": ["2026-01-01T00:00:00Z"]}
 //	{"op": "hibernation", "schedules": [{"start": ..., "end": ..., "location": ...}], "from": "...", "count": 3}
 //	{"op": "poolHash", "pool": "...", "version": "...", "kubelet": {...}, "image": "...", "credentials": {...}}
@@ -22,7 +23,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/gardener/gardener/pkg/apiserver/features"
+	apiserverfeatures "github.com/gardener/gardener/pkg/apiserver/features"
+	"github.com/gardener/gardener/pkg/features"
 )
 
 type question struct {
@@ -31,12 +33,13 @@ type question struct {
 	Old         json.RawMessage `json:"old"`
 	Subresource string          `json:"subresource"`
 	Brief       bool            `json:"brief"`
+	Gates       map[string]bool `json:"gates"`
 	moments
 	poolQuestion
 }
 
 func main() {
-	features.RegisterFeatureGates()
+	apiserverfeatures.RegisterFeatureGates()
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(make([]byte, 0, 1<<20), 1<<26)
 	out := json.NewEncoder(os.Stdout)
@@ -67,6 +70,8 @@ func reply(line []byte) (result any, err error) {
 		return create(asked)
 	case "update":
 		return update(asked)
+	case "gates":
+		return map[string]any{"gates": asked.Gates}, features.DefaultFeatureGate.SetFromMap(asked.Gates)
 	case "window":
 		return window(asked.moments)
 	case "hibernation":

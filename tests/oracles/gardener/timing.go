@@ -9,7 +9,6 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	"github.com/gardener/gardener/pkg/apis/utils/timewindow"
 	gardenerutils "github.com/gardener/gardener/pkg/utils/gardener"
-	"github.com/gardener/gardener/pkg/utils/hibernation"
 	"github.com/gardener/gardener/pkg/utils/validation/admissionplugins"
 	"github.com/gardener/gardener/pkg/utils/validation/apigroups"
 	"github.com/gardener/gardener/pkg/utils/validation/features"
@@ -78,27 +77,6 @@ func window(asked moments) (any, error) {
 		"begin": parsed.Begin().Formatted(), "end": parsed.End().Formatted(), "seconds": parsed.Duration().Seconds(),
 		"effectiveEnd": effective.End().Formatted(), "at": found,
 	}, nil
-}
-
-// hibernations gives the next times of each schedule, in the order of Gardener: the start of the first, its end, and so on.
-func hibernations(asked moments) (any, error) {
-	parsed, err := hibernation.Parse(asked.Schedules)
-	if err != nil {
-		return nil, err
-	}
-	found := []map[string]any{}
-	for _, schedule := range parsed {
-		next := []time.Time{}
-		at := asked.From
-		for range asked.Count {
-			if at = schedule.Next(at); at.IsZero() {
-				break
-			}
-			next = append(next, at)
-		}
-		found = append(found, map[string]any{"hibernate": schedule.Operation == hibernation.Hibernate, "next": next})
-	}
-	return map[string]any{"schedules": found}, nil
 }
 
 // poolHash is the hash of Gardener that names a pool's state for updates in place.
