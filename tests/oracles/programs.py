@@ -6,9 +6,9 @@ use stands in `SOAK`, and `make oracles-soak` builds it.
 
 A program answers JSON lines on its standard streams. Go fetches the libraries by its own module proxy; the versions are
 pinned in the program's go.mod. A file `package` names a published program that is built as it is. A file `sources`
-names the folder whose code is built with the go.mod next to that file: one program with several versions of its
-libraries. A file `flags` has further flags of `go build`. A program in Python has an environment of its own, with the
-libraries that its requirements.txt pins.
+names the folder whose code is built, with a go.mod next to that file where there is one: one program with several
+versions of its libraries. A file `flags` has further flags of `go build`. A program in Python has an environment of
+its own, with the libraries that its requirements.txt pins.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SOURCES = Path(__file__).parent
 _ROOT = SOURCES.parents[1]
 _VETTED = {"greeter": _ROOT / "docs" / "examples" / "greeter" / "controller-runtime"}
 """Programs that pages show: no test runs them, and `go vet` compiles and checks them."""
-SOAK = frozenset({"gardener148", "gardener149", "kustomizecontroller"})
+SOAK = frozenset({"gardener148", "gardener149", "gardenerrules", "kustomizecontroller"})
 """Programs that only tests marked `soak` use. May be empty: `make oracles-soak` reports it then, and succeeds."""
 _USUAL_PLACE = Path("/usr/local/go/bin/go")
 CONTROL_PLANE = "kubeapiserver"
@@ -116,7 +116,7 @@ def build(name: str) -> Path:
     binary = _binary(name)
     with _once(binary) as unfinished:
         if unfinished is not None:
-            _go(_code(name), "build", "-buildvcs=false", *_build_flags(name), "-o", str(unfinished), _package(name))
+            go(_code(name), "build", "-buildvcs=false", *_build_flags(name), "-o", str(unfinished), _package(name))
     return binary
 
 
@@ -134,7 +134,7 @@ def _build_flags(name: str) -> Iterator[str]:
         yield f"-ldflags={linking.read_text().strip()}"
     if further.exists():
         yield from further.read_text().split()
-    if _code(name) != folder:
+    if _code(name) != folder and (folder / "go.mod").exists():
         yield f"-modfile={folder / 'go.mod'}"
 
 
@@ -148,7 +148,7 @@ def vet(name: str) -> Path:
     mark = _mark(name)
     with _once(mark) as unfinished:
         if unfinished is not None:
-            _go(_VETTED[name], "vet", ".")
+            go(_VETTED[name], "vet", ".")
             unfinished.touch()
     return mark
 
@@ -172,10 +172,11 @@ def _once(target: Path) -> Iterator[Path | None]:
         unfinished.replace(target)
 
 
-def _go(folder: Path, *words: str) -> None:
+def go(folder: Path, *words: str) -> str:
+    """Returns the output of the toolchain. Raises CalledProcessError."""
     found = toolchain()
     assert found is not None, "no Go toolchain"
-    subprocess.run([found, *words], cwd=folder, check=True)
+    return subprocess.run([found, *words], cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def find_assets() -> Path | None:
@@ -202,7 +203,7 @@ def _linked(binary: Path) -> Path:
 
 def programs(*, soak: bool) -> list[str]:
     """The names of the programs in Go that only tests marked `soak` use, or of all others."""
-    found = {folder.parent.name for folder in SOURCES.glob("*/go.mod")}
+    found = {file.parent.name for pattern in ("*/go.mod", "*/sources") for file in SOURCES.glob(pattern)}
     return sorted(name for name in found if (name in SOAK) is soak)
 
 
@@ -228,7 +229,7 @@ def cache() -> Path:
 
 def _binary(name: str) -> Path:
     own, code = SOURCES / name, _code(name)
-    shared = [] if code == own else sorted(code.glob("*.go"))
+    shared = [] if code == own else sorted(code.iterdir())
     return cache() / f"{name}-{_digest([*sorted(own.iterdir()), *shared])}"
 
 

@@ -10,6 +10,7 @@ from tests.gardener.shoots.mutations import (
     FROM_135,
     UNTIL_133,
     UNTIL_134,
+    VERSION,
     Changes,
     Family,
     Mutation,
@@ -19,12 +20,10 @@ from tests.gardener.shoots.mutations import (
     variants,
 )
 
-_V: Final = "k/version"
-
 _PLUGINS: Final[dict[str, Changes]] = {
     "plugin-unnamed": {"a/admissionPlugins": [{"disabled": True}]},
     "plugin-unknown": {"a/admissionPlugins": [{"name": one("Nope", "podsecurity")}]},
-    "plugin-of-later-versions": {_V: one("1.32.9", "1.35.0"), "a/admissionPlugins": [{"name": "JobValidation"}]},
+    "plugin-of-later-versions": {VERSION: one("1.32.9", "1.35.0"), "a/admissionPlugins": [{"name": "JobValidation"}]},
     "plugin-with-a-configuration": {
         "a/admissionPlugins": [{"name": one("AlwaysPullImages", "LimitRanger"), "config": {"a": "b"}}]
     },
@@ -45,9 +44,9 @@ _APIS: Final[dict[str, Changes]] = {
     "api-unknown-group": {"a/runtimeConfig": {"nope/v1": False}},
     "api-unknown-resource": {"a/runtimeConfig": {"apps/v1/nopes": True}},
     "api-of-four-parts": {"a/runtimeConfig": {"a/b/c/d": True}},
-    "api-not-in-this-version": {_V: "1.36.0", "a/runtimeConfig": {"autoscaling/v2beta1": True}},
+    "api-not-in-this-version": {VERSION: "1.36.0", "a/runtimeConfig": {"autoscaling/v2beta1": True}},
     "api-not-in-this-version-yet": {
-        _V: one("1.34.1", "1.35.0"),
+        VERSION: one("1.34.1", "1.35.0"),
         "a/runtimeConfig": {"networking.k8s.io/v1alpha1": True},
     },
     "api-required": {"a/runtimeConfig": {"apps/v1": False}},
@@ -58,7 +57,7 @@ _APIS: Final[dict[str, Changes]] = {
 }
 
 _ACCESS: Final[dict[str, Changes]] = {
-    "anonymous-from-135": {_V: one(*FROM_135), "a/enableAnonymousAuthentication": one(True, False)},
+    "anonymous-from-135": {VERSION: one(*FROM_135), "a/enableAnonymousAuthentication": one(True, False)},
     "audit-policy-unnamed": {"a/auditConfig": {"auditPolicy": {"configMapRef": {"namespace": "garden-demo"}}}},
     "audit-policy-bad-name": {"a/auditConfig": {"auditPolicy": {"configMapRef": {"name": "Bad_Name"}}}},
     "audit-policy-bad-namespace": {
@@ -105,8 +104,8 @@ _ACCESS: Final[dict[str, Changes]] = {
 }
 
 _SIZES: Final[dict[str, Changes]] = {
-    "watch-cache-default-from-135": {_V: one(*FROM_135), "a/watchCacheSizes": {"default": 100}},
-    "watch-cache-default-negative": {_V: one(*UNTIL_134), "a/watchCacheSizes": {"default": -1}},
+    "watch-cache-default-from-135": {VERSION: one(*FROM_135), "a/watchCacheSizes": {"default": 100}},
+    "watch-cache-default-negative": {VERSION: one(*UNTIL_134), "a/watchCacheSizes": {"default": -1}},
     "watch-cache-without-a-resource": {"a/watchCacheSizes": {"resources": [{"resource": "", "size": 1}]}},
     "watch-cache-upper-case": {"a/watchCacheSizes": {"resources": [{"resource": "Secrets", "size": 1}]}},
     "watch-cache-bad-letters": {
@@ -150,9 +149,9 @@ _ENCRYPTION: Final[dict[str, Changes]] = {
 
 _GATES: Final[dict[str, Changes]] = {
     "gate-unknown": {"@/featureGates": {one("Bogus", "allAlpha"): True}},
-    "gate-of-earlier-versions": {_V: one("1.33.5", *FROM_134), "@/featureGates": {"AppArmor": True}},
-    "gate-of-later-versions": {_V: one(*UNTIL_134), "@/featureGates": {"WorkloadWithJob": True}},
-    "gate-locked": {_V: one(*FROM_134), "@/featureGates": {"ConsistentListFromCache": False}},
+    "gate-of-earlier-versions": {VERSION: one("1.33.5", *FROM_134), "@/featureGates": {"AppArmor": True}},
+    "gate-of-later-versions": {VERSION: one(*UNTIL_134), "@/featureGates": {"WorkloadWithJob": True}},
+    "gate-locked": {VERSION: one(*FROM_134), "@/featureGates": {"ConsistentListFromCache": False}},
 }
 """For each component with feature gates."""
 
@@ -185,9 +184,9 @@ _VARIANTS: Final[dict[str, Changes]] = {
     },
     "events": {"a/eventTTL": one("0s", "24h")},
     "requests": {"a/requests": {"maxMutatingInflight": 0, "maxNonMutatingInflight": 5000}},
-    "anonymous-until-134": {_V: one(*UNTIL_134), "a/enableAnonymousAuthentication": one(True, False)},
+    "anonymous-until-134": {VERSION: one(*UNTIL_134), "a/enableAnonymousAuthentication": one(True, False)},
     "logging": {"a/logging": {"httpAccessVerbosity": 3}},
-    "gates": {_V: one(*UNTIL_133), "a/featureGates": {"ConsistentListFromCache": True, "AllAlpha": False}},
+    "gates": {VERSION: one(*UNTIL_133), "a/featureGates": {"ConsistentListFromCache": True, "AllAlpha": False}},
     "apiserver-scaled": {"a/autoscaling": {"minAllowed": {"cpu": "20m", "memory": "200M"}}},
 }
 

@@ -11,6 +11,7 @@ from tests.gardener.shoots.mutations import (
     FROM_135,
     GONE,
     UNTIL_134,
+    VERSION,
     Changes,
     Family,
     Mutation,
@@ -20,18 +21,17 @@ from tests.gardener.shoots.mutations import (
     variants,
 )
 
-_V: Final = "k/version"
 _FROM_133: Final = ("1.33.5", *FROM_134)
 
 _VERSION: Final[dict[str, Changes]] = {
-    "version-missing": {_V: one("", GONE)},
-    "version-unreadable": {_V: one("abc", "1.x.y", "latest"), "a/admissionPlugins": [{"name": "PodNodeSelector"}]},
+    "version-missing": {VERSION: one("", GONE)},
+    "version-unreadable": {VERSION: one("abc", "1.x.y", "latest"), "a/admissionPlugins": [{"name": "PodNodeSelector"}]},
 }
 
 _VERSION_OF_POOLS: Final[dict[str, Changes]] = {
-    "version-unreadable-over-a-pool": {_V: one("abc", "1.x.y"), "w/kubernetes/version": one("1.33.5", "1.34.1")},
+    "version-unreadable-over-a-pool": {VERSION: one("abc", "1.x.y"), "w/kubernetes/version": one("1.33.5", "1.34.1")},
     "version-unreadable-for-taints": {
-        _V: one("abc", "1.x.y"),
+        VERSION: one("abc", "1.x.y"),
         "k/clusterAutoscaler": {"startupTaints": ["a"]},
         "w/kubernetes": GONE,
     },
@@ -49,10 +49,10 @@ _MANAGER: Final[dict[str, Changes]] = {
         "@/nodeCIDRMaskSize": 64,
         "@/nodeCIDRMaskSizeIPv6": 64,
     },
-    "mask-of-ipv6-in-ipv4": {"@/nodeCIDRMaskSizeIPv6": 64},
+    "mask-of-ipv6-in-ipv4": {"s/networking": {"ipFamilies": ["IPv4"]}, "@/nodeCIDRMaskSizeIPv6": 64},
     "mask-of-ipv6-in-both": {"s/networking": {"ipFamilies": ["IPv4", "IPv6"]}, "@/nodeCIDRMaskSizeIPv6": one(63, 125)},
-    "eviction-timeout-from-133": {_V: one(*_FROM_133), "@/podEvictionTimeout": "2m"},
-    "eviction-timeout-none": {_V: "1.32.9", "@/podEvictionTimeout": one("0s", "-1s")},
+    "eviction-timeout-from-133": {VERSION: one(*_FROM_133), "@/podEvictionTimeout": "2m"},
+    "eviction-timeout-none": {VERSION: "1.32.9", "@/podEvictionTimeout": one("0s", "-1s")},
     "monitor-grace-none": {"@/nodeMonitorGracePeriod": one("0s", "-1s")},
     "sync-short": {"@/horizontalPodAutoscaler": {"syncPeriod": one("0s", "999ms", "-1s")}},
     "tolerance-none": {"@/horizontalPodAutoscaler": {"tolerance": one(0, -0.5)}},
@@ -63,9 +63,9 @@ _MANAGER: Final[dict[str, Changes]] = {
 
 _SCHEDULER: Final[dict[str, Changes]] = {
     "profile-unknown": {"@/profile": one("fast", "")},
-    "volumes-from-135": {_V: one(*FROM_135), "@/kubeMaxPDVols": "30"},
-    "volumes-no-number": {_V: one(*UNTIL_134), "@/kubeMaxPDVols": one("many", "1.5", "")},
-    "volumes-none": {_V: one(*UNTIL_134), "@/kubeMaxPDVols": one("0", "-1")},
+    "volumes-from-135": {VERSION: one(*FROM_135), "@/kubeMaxPDVols": "30"},
+    "volumes-no-number": {VERSION: one(*UNTIL_134), "@/kubeMaxPDVols": one("many", "1.5", "")},
+    "volumes-none": {VERSION: one(*UNTIL_134), "@/kubeMaxPDVols": one("0", "-1")},
 }
 
 _PROXY: Final[dict[str, Changes]] = {
@@ -98,9 +98,9 @@ _AUTOSCALER: Final[dict[str, Changes]] = {
     "taint-reserved": {"@": {_TAINTS: ["node.gardener.cloud/critical-components-not-ready"]}},
     "taint-twice": {"@": {_TAINTS: ["a", "a"]}},
     "taints-ignored": {"@": {"ignoreTaints": ["a"]}},
-    "bulk-from-133": {_V: one(*_FROM_133), "@": {"maxEmptyBulkDelete": 10}},
-    "bulk-negative": {_V: "1.32.9", "@": {"maxEmptyBulkDelete": -1, "maxScaleDownParallelism": -1}},
-    "bulk-is-not-the-parallelism": {_V: "1.32.9", "@": {"maxEmptyBulkDelete": 5, "maxScaleDownParallelism": 6}},
+    "bulk-from-133": {VERSION: one(*_FROM_133), "@": {"maxEmptyBulkDelete": 10}},
+    "bulk-negative": {VERSION: "1.32.9", "@": {"maxEmptyBulkDelete": -1, "maxScaleDownParallelism": -1}},
+    "bulk-is-not-the-parallelism": {VERSION: "1.32.9", "@": {"maxEmptyBulkDelete": 5, "maxScaleDownParallelism": 6}},
     "parallelism-negative": {"@/maxScaleDownParallelism": -1},
     "drains-negative": {"@/maxDrainParallelism": -1},
     "verbosity-negative": {"@/verbosity": -1},
@@ -108,7 +108,7 @@ _AUTOSCALER: Final[dict[str, Changes]] = {
 
 _SCALED: Final[dict[str, Changes]] = {
     "minimum-missing": {"@/minAllowed": {}},
-    "minimum-of-another-resource": {"@/minAllowed": {"pods": "5", "memory": "1Gi"}},
+    "minimum-of-another-resource": {"@/minAllowed": {"pods": one("5", "500m"), "memory": "1Gi"}},
     "minimum-low": {"@/minAllowed": {"memory": one("1M", "59M", "0")}},
     "minimum-negative": {"@/minAllowed": {"cpu": "-1"}},
 }
@@ -145,7 +145,7 @@ _VERTICAL: Final[dict[str, Changes]] = {
     "margin-out-of-range": {"@/recommendationMarginFraction": one(-0.1, 1)},
     "count-negative": {"@/memoryAggregationIntervalCount": -1},
     "gate-unknown": {"@/featureGates": {"Bogus": True}},
-    "maximum-of-another-resource": {"@/maxAllowed": {"pods": "5"}},
+    "maximum-of-another-resource": {"@/maxAllowed": {"pods": one("5", "0.5")}},
     "maximum-negative": {"@/maxAllowed": {"memory": "-1Gi"}},
     "no-updaters": {"@/recommenderUpdateWorkerCount": one(0, -1)},
 }
@@ -158,7 +158,7 @@ _VARIANTS: Final[dict[str, Changes]] = {
     },
     "hpa": {"k/kubeControllerManager/horizontalPodAutoscaler": {"syncPeriod": "30s", "tolerance": 0.2}},
     "scheduler": {"k/kubeScheduler": {"profile": one("balanced", "bin-packing")}},
-    "volumes": {_V: one(*UNTIL_134), "k/kubeScheduler": {"kubeMaxPDVols": "30"}},
+    "volumes": {VERSION: one(*UNTIL_134), "k/kubeScheduler": {"kubeMaxPDVols": "30"}},
     "proxy": {"k/kubeProxy": {"mode": one("IPVS", "NFTables", "IPTables"), "enabled": one(True, False)}},
     "autoscaler": {
         "k/clusterAutoscaler": {
@@ -168,7 +168,7 @@ _VARIANTS: Final[dict[str, Changes]] = {
             "statusTaints": ["example.org/status"],
         }
     },
-    "autoscaler-bulk": {_V: "1.32.9", "k/clusterAutoscaler": {"maxEmptyBulkDelete": 5}},
+    "autoscaler-bulk": {VERSION: "1.32.9", "k/clusterAutoscaler": {"maxEmptyBulkDelete": 5}},
     "autoscaler-scaled": {"k/clusterAutoscaler/autoscaling": {"minAllowed": {"cpu": "10m", "memory": "30M"}}},
     "vpa": {
         "k/verticalPodAutoscaler": {

@@ -6,13 +6,14 @@ have one fault alone, so that a rule is seen by itself; others have dozens, so t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from random import Random
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from tests.gardener.shoots import apiserver, components, kubelet, metadata, networking, settings, special, workers
 from tests.gardener.shoots.bases import base
-from tests.gardener.shoots.mutations import Family, Mutation
+from tests.gardener.shoots.mutations import VERSION, Drawable, Drawing, Family, Mutation, put
 
 from hortus.kube.objects import Object
 
@@ -23,9 +24,11 @@ MUTATIONS: Final[tuple[Mutation, ...]] = tuple(
 )
 FAULTS: Final = tuple(mutation for mutation in MUTATIONS if mutation.is_fault)
 VARIANTS: Final = tuple(mutation for mutation in MUTATIONS if not mutation.is_fault)
-_FAMILIES: Final = {Family.WORKERS: 0.72, Family.SELF_HOSTED: 0.14, Family.WORKERLESS: 0.14}
+FAMILIES: Final = {Family.WORKERS: 0.66, Family.SELF_HOSTED: 0.22, Family.WORKERLESS: 0.12}
 _FAULTS_OF_ONE: Final = (0, 0, 1, 1, 1, 1, 1, 3, 8, 18, 32, 48)
 """Numbers of faults that are drawn, each as often as it stands here."""
+_SPREAD: Final = 12
+"""A mutation that was drawn so many times more often may still come before another."""
 
 
 class Drawn(NamedTuple):
@@ -37,30 +40,42 @@ class Drawn(NamedTuple):
 
 def shoots(seed: int, count: int) -> Iterator[Drawn]:
     """As many random Shoots; the same for the same seed."""
-    random = Random(seed)
+    random, times = Random(seed), Counter[str]()
     for _ in range(count):
-        yield _drawn(random)
+        yield _drawn(random, times)
 
 
-def _drawn(random: Random) -> Drawn:
-    family = random.choices([*_FAMILIES], [*_FAMILIES.values()])[0]
-    number = random.choice(_FAULTS_OF_ONE)
-    chosen = _some(VARIANTS, family, random.choice([0, 1, 2]), random) + _some(FAULTS, family, number, random)
-    # Many others set a version that their rule needs.
-    chosen.sort(key=lambda mutation: mutation.name.startswith("version-"))
+def _drawn(random: Random, times: Counter[str]) -> Drawn:
+    family = random.choices([*FAMILIES], [*FAMILIES.values()])[0]
+    drawing = Drawing()
+    faults = some(FAULTS, family, random.choice(_FAULTS_OF_ONE), random, drawing, times)
+    chosen = some(VARIANTS, family, random.choice([0, 1, 2]), random, drawing, times) + faults
     shoot = base(family, random)
     for mutation in chosen:
         mutation.apply(shoot, random)
+    if (version := drawing.version(random)) is not None:
+        put(shoot, VERSION, version)
     return Drawn(shoot, tuple(mutation.name for mutation in chosen))
 
 
-def _some(of: tuple[Mutation, ...], family: Family, number: int, random: Random) -> list[Mutation]:
-    """So many of those that fit: of a rare family up to a third of them its own."""
-    own = [mutation for mutation in of if mutation.family is family]
+_M = TypeVar("_M", bound=Drawable)
+
+
+def some(
+    of: Sequence[_M], family: Family, number: int, random: Random, drawing: Drawing, times: Counter[str]
+) -> list[_M]:
+    """So many that fit the family and one another; those first that were drawn seldom, so that all are drawn alike."""
     # The control plane in a pool changes nothing of the rules for pools.
-    others = {Family.ANY} | ({Family.WORKERS} if family is Family.SELF_HOSTED else set())
-    shared = [mutation for mutation in of if mutation.family in others]
-    if family is Family.WORKERS:
-        return random.sample(own + shared, number)
-    special = min(number, len(own), random.randint(0, 1) + -(-number // 3))
-    return random.sample(own, special) + random.sample(shared, number - special)
+    families = {Family.ANY, family} | ({Family.WORKERS} if family is Family.SELF_HOSTED else set())
+    fitting = [mutation for mutation in of if number and mutation.family in families]
+    random.shuffle(fitting)
+    if number > 1:
+        fitting.sort(key=lambda mutation: times[mutation.name] // _SPREAD)
+    found: list[_M] = []
+    for mutation in fitting:
+        if len(found) >= number:
+            break
+        if drawing.takes(mutation):
+            found.append(mutation)
+    times.update(mutation.name for mutation in found)
+    return found

@@ -10,6 +10,7 @@ from tests.gardener.shoots.mutations import (
     FROM_135,
     GONE,
     UNTIL_134,
+    VERSION,
     Changes,
     Family,
     Mutation,
@@ -19,13 +20,12 @@ from tests.gardener.shoots.mutations import (
     variants,
 )
 
-_V: Final = "k/version"
 _NEVER: Final = "NeverVerifyAllowlistedImages"
 
 
 def _allowing(pattern: str) -> Changes:
     return {
-        _V: one(*FROM_135),
+        VERSION: one(*FROM_135),
         "@/imagePullCredentialsVerificationPolicy": _NEVER,
         "@/preloadedImagesVerificationAllowlist": [pattern],
     }
@@ -77,19 +77,19 @@ _FAULTS: Final[dict[str, Changes]] = {
     },
     "parallel-pulls-none": {"@/maxParallelImagePulls": one(0, -1)},
     "parallel-pulls-in-series": {"@/maxParallelImagePulls": 2, "@/serializeImagePulls": True},
-    "pull-policy-until-134": {_V: one(*UNTIL_134), "@/imagePullCredentialsVerificationPolicy": "AlwaysVerify"},
+    "pull-policy-until-134": {VERSION: one(*UNTIL_134), "@/imagePullCredentialsVerificationPolicy": "AlwaysVerify"},
     "pull-policy-gate-off": {
-        _V: one(*FROM_135),
+        VERSION: one(*FROM_135),
         "@/imagePullCredentialsVerificationPolicy": "AlwaysVerify",
         "@/featureGates": {"KubeletEnsureSecretPulledImages": False},
     },
-    "pull-policy-unknown": {_V: one(*FROM_135), "@/imagePullCredentialsVerificationPolicy": one("Sometimes", "")},
+    "pull-policy-unknown": {VERSION: one(*FROM_135), "@/imagePullCredentialsVerificationPolicy": one("Sometimes", "")},
     "allowlist-without-the-policy": {
-        _V: one(*FROM_135),
+        VERSION: one(*FROM_135),
         "@/imagePullCredentialsVerificationPolicy": "AlwaysVerify",
         "@/preloadedImagesVerificationAllowlist": ["registry.example.org/a"],
     },
-    "allowlist-alone": {_V: one(*FROM_135), "@/preloadedImagesVerificationAllowlist": []},
+    "allowlist-alone": {VERSION: one(*FROM_135), "@/preloadedImagesVerificationAllowlist": []},
     "allowlist-with-spaces": _allowing(" registry.example.org/a"),
     "allowlist-empty": _allowing(""),
     "allowlist-with-a-star": _allowing("registry.example.org/*/a"),
@@ -113,7 +113,7 @@ _VARIANTS: Final[dict[str, Changes]] = {
     "logs": {"@/containerLogMaxFiles": 2, "@/containerLogMaxSize": one("10Mi", "100M")},
     "parallel-pulls": {"@/maxParallelImagePulls": one(1, 2, 5)},
     "pull-policy": {
-        _V: one(*FROM_135),
+        VERSION: one(*FROM_135),
         "@/imagePullCredentialsVerificationPolicy": _NEVER,
         "@/preloadedImagesVerificationAllowlist": ["registry.example.org/*", "registry.example.org/a/b"],
     },

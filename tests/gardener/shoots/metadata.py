@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from tests.gardener.shoots.mutations import FROM_134, GONE, UNTIL_133, Changes, Family, Mutation, faults, one, variants
+from tests.gardener.shoots.mutations import (
+    FROM_134,
+    GONE,
+    UNTIL_133,
+    VERSION,
+    Changes,
+    Family,
+    Mutation,
+    faults,
+    one,
+    variants,
+)
 
-_V: Final = "k/version"
 _NOW: Final = "m/annotations/gardener.cloud|operation"
 _LATER: Final = "m/annotations/maintenance.gardener.cloud|operation"
 _CREDENTIALS_START: Final = "rotate-credentials-start"
@@ -40,9 +50,9 @@ _NAMES: Final[dict[str, Changes]] = {
 _OPERATIONS: Final[dict[str, Changes]] = {
     "unknown": {"@": one("nope", "Reconcile", "reconcile;nope")},
     "not-in-parallel": {"@": one("retry;reconcile", "reconcile;maintain", "maintain;rotate-ssh-keypair")},
-    "etcd-from-134": {_V: one(*FROM_134), "@": one(f"{_ETCD}-start", f"{_ETCD}-complete")},
-    "etcd-start-until-133": {_V: one(*UNTIL_133), "@": f"{_ETCD}-start"},
-    "etcd-complete-until-133": {_V: one(*UNTIL_133), "@": f"{_ETCD}-complete"},
+    "etcd-from-134": {VERSION: one(*FROM_134), "@": one(f"{_ETCD}-start", f"{_ETCD}-complete")},
+    "etcd-start-until-133": {VERSION: one(*UNTIL_133), "@": f"{_ETCD}-start"},
+    "etcd-complete-until-133": {VERSION: one(*UNTIL_133), "@": f"{_ETCD}-complete"},
     "not-together": {
         "@": one(
             f"{_CREDENTIALS_START};{_CA_ALONE}",
@@ -65,7 +75,7 @@ _OPERATIONS: Final[dict[str, Changes]] = {
     },
     "credentials-start": {"@": one(_CREDENTIALS_START, _CREDENTIALS_ALONE)},
     "credentials-complete": {"@": _CREDENTIALS_END},
-    "credentials-complete-until-133": {_V: one(*UNTIL_133), "@": _CREDENTIALS_END},
+    "credentials-complete-until-133": {VERSION: one(*UNTIL_133), "@": _CREDENTIALS_END},
     "ca-start": {"@": one(_CA_START, _CA_ALONE)},
     "ca-complete": {"@": "rotate-ca-complete"},
     "key-start": {"@": one(_KEY_START, _KEY_ALONE)},

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache, cached_property
 from itertools import pairwise
 from random import Random
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from hortus.kube.objects import Object
 
@@ -45,10 +47,13 @@ SHORT: Final = {
 }
 """First parts of paths, as the tables write them."""
 
+VERSION: Final = "k/version"
+
 Changes = Mapping[str, Any]
 
 
-class Mutation(NamedTuple):
+@dataclass(frozen=True)
+class Mutation:
     name: str
     family: Family
     changes: Changes
@@ -57,6 +62,80 @@ class Mutation(NamedTuple):
     def apply(self, shoot: Object, random: Random) -> None:
         for path, value in self.changes.items():
             put(shoot, path, drawn(value, random))
+
+    @cached_property
+    def places(self) -> frozenset[str]:
+        """All fields that the changes write, but for the version."""
+        return places(self.changes) - {VERSION}
+
+    @cached_property
+    def versions(self) -> frozenset[Any] | None:
+        """The versions of Kubernetes that the changes are made for, None where it is any."""
+        value = self.changes.get(VERSION)
+        return None if value is None else frozenset(value.values if isinstance(value, Choice) else (value,))
+
+
+class Drawable(Protocol):
+    """One of the mutations that are drawn from."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def family(self) -> Family: ...
+
+    @property
+    def places(self) -> frozenset[str]: ...
+
+    @property
+    def versions(self) -> frozenset[Any] | None: ...
+
+
+class Drawing:
+    """Mutations of one Shoot of which none undoes another: no two write one field, and one version fits them all."""
+
+    def __init__(self) -> None:
+        self._places: set[str] = set()
+        self._above: set[str] = set()
+        self._versions: frozenset[Any] | None = None
+
+    def takes(self, mutation: Drawable) -> bool:
+        """Returns True if the mutation fits, and keeps its fields from then on."""
+        versions = mutation.versions
+        if versions is not None and self._versions is not None:
+            versions &= self._versions
+        above = {parent for place in mutation.places for parent in _parents(place)}
+        if versions == frozenset() or not self._places.isdisjoint(mutation.places | above):
+            return False
+        if not self._above.isdisjoint(mutation.places):
+            return False
+        self._places |= mutation.places
+        self._above |= above
+        self._versions = self._versions if versions is None else versions
+        return True
+
+    def version(self, random: Random) -> Any:
+        """A version that fits all, None where any does."""
+        return None if self._versions is None else random.choice(sorted(self._versions, key=str))
+
+
+def places(changes: Changes) -> frozenset[str]:
+    """The fields that changes write."""
+    return frozenset(place for path, value in changes.items() for place in _places(path, value))
+
+
+@cache
+def _parents(place: str) -> tuple[str, ...]:
+    parts = place.split("/")
+    return tuple("/".join(parts[:length]) for length in range(1, len(parts)))
+
+
+def _places(path: str, value: Any) -> Iterator[str]:
+    if isinstance(value, dict) and value:
+        for key, item in value.items():
+            yield from _places(f"{path}/{'*' if isinstance(key, Choice) else key}", item)
+    else:
+        yield path.removesuffix("/*")
 
 
 def one(*values: Any) -> Choice:

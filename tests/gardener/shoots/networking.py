@@ -9,6 +9,7 @@ from tests.gardener.shoots.mutations import (
     FROM_135,
     GONE,
     UNTIL_134,
+    VERSION,
     Changes,
     Family,
     Mutation,
@@ -17,7 +18,6 @@ from tests.gardener.shoots.mutations import (
     variants,
 )
 
-_V: Final = "k/version"
 _N: Final = "s/networking"
 _SIX: Final = {"nodes": "fd00:10::/64", "pods": "fd00:11::/64", "services": "fd00:12::/108", "ipFamilies": ["IPv6"]}
 _SECRET: Final = {"apiVersion": "v1", "kind": "Secret", "name": "dns-secret"}
@@ -32,7 +32,7 @@ def _provider(version: tuple[str, ...] = FROM_135, /, **fields: object) -> Chang
     """A provider that is valid but for these fields."""
     whole = {"type": "aws-route53", "primary": True, "credentialsRef": _SECRET, **fields}
     return {
-        _V: one(*version),
+        VERSION: one(*version),
         "s/dns/domain": "drawn.example.org",
         "s/dns/providers": [{name: value for name, value in whole.items() if value is not GONE}],
     }
@@ -73,7 +73,7 @@ _DNS: Final[dict[str, Changes]] = {
     "dns-reference-bad-name": _provider(credentialsRef={**_SECRET, "name": "Bad_Name"}),
     "dns-reference-of-another-kind": _provider(credentialsRef={**_SECRET, "kind": one("ConfigMap", "Nope")}),
     "provider-twice": {
-        _V: one(*FROM_135),
+        VERSION: one(*FROM_135),
         "s/dns": {
             "domain": "drawn.example.org",
             "providers": [
@@ -83,7 +83,7 @@ _DNS: Final[dict[str, Changes]] = {
         },
     },
     "two-primary-providers": {
-        _V: one(*FROM_135),
+        VERSION: one(*FROM_135),
         "s/dns": {
             "domain": "drawn.example.org",
             "providers": [

@@ -11,6 +11,7 @@ from tests.gardener.shoots.mutations import (
     GONE,
     UNTIL_133,
     UNTIL_134,
+    VERSION,
     Changes,
     Family,
     Mutation,
@@ -19,7 +20,6 @@ from tests.gardener.shoots.mutations import (
     variants,
 )
 
-_V: Final = "k/version"
 _SECRET: Final = {"apiVersion": "v1", "kind": "Secret", "name": "a"}
 
 
@@ -29,19 +29,19 @@ def _resource(**reference: str) -> Changes:
 
 _BINDINGS: Final[dict[str, Changes]] = {
     "no-binding": {"s/credentialsBindingName": one("", GONE), "s/secretBindingName": GONE},
-    "two-bindings": {_V: one(*UNTIL_133), "s/secretBindingName": "secret-binding"},
+    "two-bindings": {VERSION: one(*UNTIL_133), "s/secretBindingName": "secret-binding"},
     "secret-binding-from-134": {
-        _V: one(*FROM_134),
+        VERSION: one(*FROM_134),
         "s/secretBindingName": "secret-binding",
         "s/credentialsBindingName": GONE,
     },
 }
 
 _PLACEMENT: Final[dict[str, Changes]] = {
-    "profile-name-from-134": {_V: one(*FROM_134), "s/cloudProfileName": "aws"},
+    "profile-name-from-134": {VERSION: one(*FROM_134), "s/cloudProfileName": "aws"},
     "profile-missing": {"s/cloudProfile": GONE},
     "profile-unnamed": {"s/cloudProfile": {"name": ""}},
-    "profile-of-another-kind": {"s/cloudProfile": {"kind": one("Secret", "")}},
+    "profile-of-another-kind": {"s/cloudProfile": {"kind": one("Secret", "cloudprofile")}},
     "region-missing": {"s/region": one("", GONE)},
     "seed-empty": {"s/seedName": ""},
     "seed-selector-key-bad": {"s/seedSelector": {"matchLabels": {"a b": "c"}}},
@@ -72,27 +72,30 @@ _PLACEMENT: Final[dict[str, Changes]] = {
 }
 
 _ADDONS: Final[dict[str, Changes]] = {
-    "addons-from-135": {_V: one(*FROM_135), "s/addons": {"kubernetesDashboard": {"enabled": one(True, False)}}},
+    "addons-from-135": {VERSION: one(*FROM_135), "s/addons": {"kubernetesDashboard": {"enabled": one(True, False)}}},
     "addons-in-production": {
-        _V: one(*UNTIL_134),
+        VERSION: one(*UNTIL_134),
         "s/purpose": "production",
         "s/addons": {"kubernetesDashboard": {"enabled": True}},
     },
     "ingress-range-bad": {
-        _V: one(*UNTIL_134),
+        VERSION: one(*UNTIL_134),
         "s/addons": {"nginxIngress": {"enabled": True, "loadBalancerSourceRanges": [one("10.0.0.0", "abc")]}},
     },
-    "ingress-key-bad": {_V: one(*UNTIL_134), "s/addons": {"nginxIngress": {"enabled": True, "config": {"a b": "c"}}}},
+    "ingress-key-bad": {
+        VERSION: one(*UNTIL_134),
+        "s/addons": {"nginxIngress": {"enabled": True, "config": {"a b": "c"}}},
+    },
     "ingress-long": {
-        _V: one(*UNTIL_134),
+        VERSION: one(*UNTIL_134),
         "s/addons": {"nginxIngress": {"enabled": True, "config": {"a": "x" * 1048577}}},
     },
     "ingress-policy-unknown": {
-        _V: one(*UNTIL_134),
+        VERSION: one(*UNTIL_134),
         "s/addons": {"nginxIngress": {"enabled": True, "externalTrafficPolicy": one("Nope", "")}},
     },
     "dashboard-mode-unknown": {
-        _V: one(*UNTIL_134),
+        VERSION: one(*UNTIL_134),
         "s/addons": {"kubernetesDashboard": {"enabled": True, "authenticationMode": one("basic", "")}},
     },
 }
@@ -156,28 +159,32 @@ _DNS_OF_NODES: Final[dict[str, Changes]] = {
 }
 
 _VARIANTS: Final[dict[str, Changes]] = {
-    "secret-binding": {_V: one(*UNTIL_133), "s/secretBindingName": "secret-binding", "s/credentialsBindingName": GONE},
+    "secret-binding": {
+        VERSION: one(*UNTIL_133),
+        "s/secretBindingName": "secret-binding",
+        "s/credentialsBindingName": GONE,
+    },
     "coredns": {"s/systemComponents": {"coreDNS": {"autoscaling": {"mode": one("cluster-proportional", "nope", "")}}}},
     "node-local-dns": {"s/systemComponents": {"nodeLocalDNS": {"enabled": True, "forceTCPToUpstreamDNS": False}}},
     "rewriting": {
         "s/systemComponents": {"coreDNS": {"rewriting": {"commonSuffixes": [".gardener.cloud", "a.example.org."]}}}
     },
     "ingress": {
-        _V: one(*UNTIL_134),
+        VERSION: one(*UNTIL_134),
         "s/purpose": "evaluation",
         "s/addons": {
             "nginxIngress": {"enabled": True, "loadBalancerSourceRanges": ["10.0.0.0/8"], "config": {"a": "b"}}
         },
     },
     "dashboard": {
-        _V: one(*UNTIL_134),
+        VERSION: one(*UNTIL_134),
         "s/purpose": "evaluation",
         "s/addons": {"kubernetesDashboard": {"enabled": one(True, False)}},
     },
 }
 
 _ANY_VARIANTS: Final[dict[str, Changes]] = {
-    "profile-name-alone": {_V: one(*UNTIL_133), "s/cloudProfile": GONE, "s/cloudProfileName": "aws"},
+    "profile-name-alone": {VERSION: one(*UNTIL_133), "s/cloudProfile": GONE, "s/cloudProfileName": "aws"},
     "namespaced-profile": {"s/cloudProfile": {"kind": "NamespacedCloudProfile"}},
     "seed": {"s/seedName": "seed-a"},
     "seed-selector": {"s/seedSelector": {"matchLabels": {"a": "b"}, "providerTypes": ["*"]}},

@@ -47,7 +47,7 @@ _SELF_HOSTED: Final[dict[str, Changes]] = {
     "in-a-project": {"m/namespace": "garden-demo"},
     "seed": {"s/seedName": "seed-a"},
     "hibernation": {"s/hibernation": {"enabled": one(True, False)}},
-    "more-nodes": {"w/minimum": 1, "w/maximum": 2},
+    "more-nodes": {"w/minimum": one(1, 2), "w/maximum": 2, "s/controlPlane": GONE},
     "few-nodes": {"w/minimum": 0, "w/maximum": 1},
     "high-availability": {"s/controlPlane": _HA},
     "high-availability-with-zones": {
@@ -113,6 +113,7 @@ _SELF_HOSTED: Final[dict[str, Changes]] = {
         "m/annotations/gardener.cloud|operation": one("rollout-workers=*", "rotate-rollout-workers=pool-0"),
     },
     "rollout-later-without-infrastructure": {
+        "m/annotations/gardener.cloud|operation": GONE,
         "s/credentialsBindingName": GONE,
         "m/annotations/maintenance.gardener.cloud|operation": one("rollout-workers=*", "rotate-rollout-workers=pool-0"),
     },

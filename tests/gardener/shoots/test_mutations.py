@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Iterator
 from random import Random
@@ -10,6 +11,7 @@ import pytest
 from tests.gardener.shoots.bases import base
 from tests.gardener.shoots.generator import MUTATIONS, shoots
 from tests.gardener.shoots.mutations import Family, Mutation
+from tests.gardener.shoots.updates import UPDATES, updates
 from tests.oracles.programs import GoProgram, go_program
 
 from hortus.kube.objects import Object
@@ -26,12 +28,13 @@ def gardener() -> Iterator[GoProgram]:
 
 
 def test_each_mutation_has_a_name_of_its_own() -> None:
-    assert [name for name, count in Counter(each.name for each in MUTATIONS).items() if count > 1] == []
+    assert [name for name, count in Counter(each.name for each in (*MUTATIONS, *UPDATES)).items() if count > 1] == []
 
 
-def test_the_same_seed_gives_the_same_shoots() -> None:
+def test_the_same_seed_gives_the_same_shoots_and_updates() -> None:
     assert [*shoots(5, 30)] == [*shoots(5, 30)]
     assert [*shoots(5, 30)] != [*shoots(6, 30)]
+    assert [*updates(5, 30)] == [*updates(5, 30)]
 
 
 @pytest.mark.oracle
@@ -54,6 +57,21 @@ def test_gardener_refuses_each_fault_and_takes_each_variant(gardener: GoProgram)
     assert otherwise == []
 
 
+@pytest.mark.oracle
+def test_gardener_refuses_each_fault_of_an_update_and_takes_each_variant(gardener: GoProgram) -> None:
+    random = Random(3)
+    otherwise = []
+    for mutation in UPDATES:
+        for _ in range(_TRIES):
+            held = base(Family.WORKERS if mutation.family is Family.ANY else mutation.family, random)
+            sent = copy.deepcopy(held)
+            mutation.apply(held, sent, random)
+            answer = gardener.ask(op="update", object=sent, old=held, subresource=mutation.subresource, brief=True)
+            if _is_refusal(answer) is not mutation.is_fault:
+                otherwise.append(mutation.name)
+    assert otherwise == []
+
+
 def _changed(mutation: Mutation, random: Random) -> Object:
     """A Shoot with this one change; some changes that any Shoot may have are faults with workers alone."""
     shoot = base(Family.WORKERS if mutation.family is Family.ANY else mutation.family, random)
@@ -62,7 +80,10 @@ def _changed(mutation: Mutation, random: Random) -> Object:
 
 
 def _is_refused(gardener: GoProgram, shoot: Object) -> bool:
-    answer = gardener.ask(op="create", object=shoot, brief=True)
+    return _is_refusal(gardener.ask(op="create", object=shoot, brief=True))
+
+
+def _is_refusal(answer: Object) -> bool:
     assert "failure" not in answer, answer
     assert "decoding" not in answer, answer
     assert "strictDecoding" not in answer, answer

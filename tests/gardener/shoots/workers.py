@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from tests.gardener.shoots.mutations import GONE, Changes, Family, Mutation, faults, one, variants
+from tests.gardener.shoots.mutations import GONE, VERSION, Changes, Family, Mutation, faults, one, variants
 
-_V: Final = "k/version"
 _IN_PLACE: Final = one("AutoInPlaceUpdate", "ManualInPlaceUpdate")
 _RESERVED: Final = "node.gardener.cloud/critical-components-not-ready"
 
@@ -38,8 +37,8 @@ _POOL: Final[dict[str, Changes]] = {
     "certificates-bad": {
         "w/caBundle": one("nope", "", "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n")
     },
-    "version-newer": {_V: one("1.32.9", "1.33.5"), "w/kubernetes/version": one("1.34.0", "1.33.6")},
-    "version-old": {_V: "1.36.0", "w/kubernetes/version": one("1.32.9", "1.31.0")},
+    "version-newer": {VERSION: one("1.32.9", "1.33.5"), "w/kubernetes/version": one("1.34.0", "1.33.6")},
+    "version-old": {VERSION: "1.36.0", "w/kubernetes/version": one("1.32.9", "1.31.0")},
     "pool-twice": {"s/provider/workers/1": {}, "s/provider/workers/+": {"name": "pool-0"}},
     "few-nodes-for-the-zones": {"w/maximum": 1, "w/zones": ["a", "b"]},
     "no-active-pool": {"w/minimum": 0, "w/maximum": 0, "s/provider/workers/1/systemComponents": {"allow": False}},
@@ -131,8 +130,8 @@ _VARIANTS: Final[dict[str, Changes]] = {
         "w/dataVolumes": [{"name": "kubelet", "size": "20Gi"}],
         "w/kubeletDataVolumeName": "kubelet",
     },
-    "older": {_V: one("1.35.0", "1.34.1"), "w/kubernetes": {"version": one("1.33.5", "1.34.0")}},
-    "minor-alone": {_V: "1.34.1", "w/kubernetes": {"version": one("1.33", "v1.33.5")}},
+    "older": {VERSION: one("1.35.0", "1.34.1"), "w/kubernetes": {"version": one("1.33.5", "1.34.0")}},
+    "minor-alone": {VERSION: "1.34.1", "w/kubernetes": {"version": one("1.33", "v1.33.5")}},
     "mcm": {"w/machineControllerManager": {"machineDrainTimeout": one("2h", "10m0s", "10m"), "maxEvictRetries": 10}},
     "pool-autoscaler": {"w/clusterAutoscaler": {"scaleDownUtilizationThreshold": 0.5, "scaleDownUnneededTime": "0s"}},
     "priority": {"w/priority": one(-1, 0, 50)},

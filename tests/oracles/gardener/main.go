@@ -14,7 +14,7 @@
 //
 // `errors` are those of the function that validates the kind, on the object with its defaults; a garden also prepares
 // an object for its storage before it validates it: `storedErrors`, and either `status` (the garden's refusal) or `stored`.
-// `brief: true` leaves both objects out. A question that cannot be answered gives {"failure": "..."}.
+// `brief: true` leaves both objects out; `only: "plain"` or `only: "stored"` asks for one of both validations. A question that cannot be answered gives {"failure": "..."}.
 package main
 
 import (
@@ -22,6 +22,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
 
 	apiserverfeatures "github.com/gardener/gardener/pkg/apiserver/features"
 	"github.com/gardener/gardener/pkg/features"
@@ -33,6 +36,7 @@ type question struct {
 	Old         json.RawMessage `json:"old"`
 	Subresource string          `json:"subresource"`
 	Brief       bool            `json:"brief"`
+	Only        string          `json:"only"`
 	Gates       map[string]bool `json:"gates"`
 	moments
 	poolQuestion
@@ -40,6 +44,7 @@ type question struct {
 
 func main() {
 	apiserverfeatures.RegisterFeatureGates()
+	klog.SetLogger(logr.Discard())
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(make([]byte, 0, 1<<20), 1<<26)
 	out := json.NewEncoder(os.Stdout)

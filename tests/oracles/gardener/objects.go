@@ -99,10 +99,15 @@ func create(asked question) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if object.kind.Kind == "Shoot" {
+	if asked.Only == "stored" {
+		told.Errors = []problem{}
+	} else if object.kind.Kind == "Shoot" {
 		told.Errors = problems(plainShoot(object.internal.DeepCopyObject()))
 	} else {
 		told.Errors = problems(known.objects.Validate(ctx, object.internal.DeepCopyObject()))
+	}
+	if asked.Only == "plain" {
+		return told, nil
 	}
 	var errs field.ErrorList
 	refused := rest.BeforeCreate(recorded{known.objects, &errs}, ctx, object.internal)
@@ -148,11 +153,20 @@ func update(asked question) (any, error) {
 	if _, err := named(old.internal); err != nil {
 		return nil, err
 	}
+	if err := follow(object.internal, old.internal); err != nil {
+		return nil, err
+	}
 	ctx, err := named(object.internal)
 	if err != nil {
 		return nil, err
 	}
-	told.Errors = problems(strategy.ValidateUpdate(ctx, object.internal.DeepCopyObject(), old.internal.DeepCopyObject()))
+	told.Errors = []problem{}
+	if asked.Only != "stored" {
+		told.Errors = problems(strategy.ValidateUpdate(ctx, object.internal.DeepCopyObject(), old.internal.DeepCopyObject()))
+	}
+	if asked.Only == "plain" {
+		return told, nil
+	}
 	var errs field.ErrorList
 	refused := rest.BeforeUpdate(recordedUpdate{strategy, &errs}, ctx, object.internal, old.internal)
 	told.StoredErrors = problems(errs)
@@ -218,6 +232,28 @@ func decode(data json.RawMessage) (decoded, error) {
 	found.internal, err = scheme.ConvertToVersion(external, schema.GroupVersion{Group: kind.Group, Version: runtime.APIVersionInternal})
 	external.GetObjectKind().SetGroupVersionKind(*kind)
 	return found, err
+}
+
+// follow fills what a client may leave out of an update, and a garden takes from what it holds.
+func follow(object, old runtime.Object) error {
+	held, err := meta.Accessor(old)
+	if err != nil {
+		return err
+	}
+	plain, err := meta.Accessor(object)
+	if err != nil {
+		return err
+	}
+	if plain.GetUID() == "" {
+		plain.SetUID(held.GetUID())
+	}
+	if created := plain.GetCreationTimestamp(); created.IsZero() {
+		plain.SetCreationTimestamp(held.GetCreationTimestamp())
+	}
+	if plain.GetResourceVersion() == "" {
+		plain.SetResourceVersion(held.GetResourceVersion())
+	}
+	return nil
 }
 
 // named fills what a garden fills before it asks a strategy; returns the context of the object's namespace.
