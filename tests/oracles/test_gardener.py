@@ -20,6 +20,7 @@ from hortus.kube import Client
 from hortus.kube.objects import Object, Resource
 from hortus.kube.patches import apply_json_patch
 from hortus.simulation.garden.content import ensure_content
+from hortus.simulation.garden.profiles import NEWEST
 
 pytestmark = pytest.mark.oracle
 
@@ -71,6 +72,36 @@ def test_gardener_takes_the_content_of_a_simulated_garden(gardener: GoProgram) -
         ]
     }
     assert {each["kind"] for each in made.objects} >= {"CloudProfile", "ExposureClass", "Project", "SecretBinding"}
+
+
+def test_admission_fills_and_refuses_by_what_the_garden_holds(gardener: GoProgram) -> None:
+    made = _Recorder()
+    asyncio.run(ensure_content(cast(Client, made), "demo", 1_800_000_000.0))
+    credentials = {"apiVersion": "v1", "kind": "Secret", "name": "demo-credentials", "namespace": "garden-demo"}
+    binding = {
+        "apiVersion": "security.gardener.cloud/v1alpha1",
+        "kind": "CredentialsBinding",
+        "metadata": {"name": "gcp-credentials", "namespace": "garden-demo"},
+        "provider": {"type": "gcp"},
+        "credentialsRef": credentials,
+    }
+    held = gardener.ask(op="garden", objects=[*made.objects, binding])
+    assert {"ShootMutator", "ShootValidator"} <= {*held["plugins"]}
+
+    shoot = base(Family.WORKERS, Random(7))
+    spec = shoot["spec"]
+    assert spec["provider"]["type"] == "gcp"
+    spec["kubernetes"] = {}
+    for pool in spec["provider"]["workers"]:
+        pool["machine"].pop("image")
+    stored = gardener.ask(op="create", object=shoot, admission=True)["stored"]["spec"]
+    assert stored["kubernetes"]["version"] == NEWEST
+    assert stored["provider"]["workers"][0]["machine"]["image"]["name"] == "gardenlinux"
+    assert stored["provider"]["workers"][0]["machine"]["architecture"] == "amd64"
+
+    spec["provider"]["workers"][0]["machine"]["type"] = "nope"
+    refused = gardener.ask(op="create", object=shoot, admission=True)
+    assert 'machine.type: Unsupported value: "nope"' in refused["status"]["message"]
 
 
 class _Recorder:

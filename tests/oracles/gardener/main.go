@@ -7,6 +7,7 @@
 //	    -> {"decoding": "...", "strictDecoding": "...", "defaulted": {...}, "errors": [...],
 //	        "stored": {...}, "status": {...}, "storedErrors": [...], "warnings": [...]}
 //	{"op": "gates", "gates": {"InPlaceNodeUpdates": true}}  (of gardener-apiserver, for all later questions)
+//	{"op": "garden", "objects": [{...}]}
 //	{"op": "window", "begin": "...", "end": "...", "times": ["2026-01-01T00:00:00Z"]}
 //	{"op": "hibernation", "schedules": [{"start": ..., "end": ..., "location": ...}], "from": "...", "count": 3}
 //	{"op": "poolHash", "pool": "...", "version": "...", "kubelet": {...}, "image": "...", "credentials": {...}}
@@ -14,7 +15,9 @@
 //
 // `errors` are those of the function that validates the kind, on the object with its defaults; a garden also prepares
 // an object for its storage before it validates it: `storedErrors`, and either `status` (the garden's refusal) or `stored`.
-// `brief: true` leaves both objects out; `only: "plain"` or `only: "stored"` asks for one of both validations. A question that cannot be answered gives {"failure": "..."}.
+// `brief: true` leaves both objects out; `only: "plain"` or `only: "stored"` asks for one of both validations.
+// `admission: true` asks the plugins of a garden too, which see the objects of the last "garden". A question that cannot
+// be answered gives {"failure": "..."}.
 package main
 
 import (
@@ -31,13 +34,15 @@ import (
 )
 
 type question struct {
-	Op          string          `json:"op"`
-	Object      json.RawMessage `json:"object"`
-	Old         json.RawMessage `json:"old"`
-	Subresource string          `json:"subresource"`
-	Brief       bool            `json:"brief"`
-	Only        string          `json:"only"`
-	Gates       map[string]bool `json:"gates"`
+	Op          string            `json:"op"`
+	Object      json.RawMessage   `json:"object"`
+	Old         json.RawMessage   `json:"old"`
+	Subresource string            `json:"subresource"`
+	Brief       bool              `json:"brief"`
+	Only        string            `json:"only"`
+	Admission   bool              `json:"admission"`
+	Objects     []json.RawMessage `json:"objects"`
+	Gates       map[string]bool   `json:"gates"`
 	moments
 	poolQuestion
 }
@@ -77,6 +82,8 @@ func reply(line []byte) (result any, err error) {
 		return update(asked)
 	case "gates":
 		return map[string]any{"gates": asked.Gates}, features.DefaultFeatureGate.SetFromMap(asked.Gates)
+	case "garden":
+		return furnish(asked.Objects)
 	case "window":
 		return window(asked.moments)
 	case "hibernation":

@@ -109,9 +109,21 @@ func create(asked question) (any, error) {
 	if asked.Only == "plain" {
 		return told, nil
 	}
+	request, err := attributes(object, nil, "")
+	if err != nil {
+		return nil, err
+	}
+	if asked.Admission {
+		if refused := admit(ctx, request); refused != nil {
+			return told, told.end(object, refused, asked.Brief)
+		}
+	}
 	var errs field.ErrorList
 	refused := rest.BeforeCreate(recorded{known.objects, &errs}, ctx, object.internal)
 	told.StoredErrors = problems(errs)
+	if refused == nil && asked.Admission {
+		refused = judge(ctx, request)
+	}
 	if refused == nil {
 		told.Warnings = known.objects.WarningsOnCreate(ctx, object.internal)
 	}
@@ -167,9 +179,21 @@ func update(asked question) (any, error) {
 	if asked.Only == "plain" {
 		return told, nil
 	}
+	request, err := attributes(object, old.internal, asked.Subresource)
+	if err != nil {
+		return nil, err
+	}
+	if asked.Admission {
+		if refused := admit(ctx, request); refused != nil {
+			return told, told.end(object, refused, asked.Brief)
+		}
+	}
 	var errs field.ErrorList
 	refused := rest.BeforeUpdate(recordedUpdate{strategy, &errs}, ctx, object.internal, old.internal)
 	told.StoredErrors = problems(errs)
+	if refused == nil && asked.Admission {
+		refused = judge(ctx, request)
+	}
 	if refused == nil {
 		told.Warnings = strategy.WarningsOnUpdate(ctx, object.internal, old.internal)
 	}
