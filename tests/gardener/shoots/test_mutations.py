@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
+from tests.gardener.shoots.__main__ import counted
+from tests.gardener.shoots.answers import Refusal
 from tests.gardener.shoots.bases import base
 from tests.gardener.shoots.generator import MUTATIONS, shoots
 from tests.gardener.shoots.mutations import Family, Mutation
@@ -35,6 +37,14 @@ def test_the_same_seed_gives_the_same_shoots_and_updates() -> None:
     assert [*shoots(5, 30)] == [*shoots(5, 30)]
     assert [*shoots(5, 30)] != [*shoots(6, 30)]
     assert [*updates(5, 30)] == [*updates(5, 30)]
+
+
+@pytest.mark.oracle
+def test_the_count_separates_rules_and_drops_values(gardener: GoProgram) -> None:
+    found = counted(gardener, 7, 500)
+    negative = Refusal("FieldValueInvalid", "spec.provider.workers[].minimum", "minimum value must not be negative")
+    assert found[negative] > 1
+    assert len(found) > 400
 
 
 @pytest.mark.oracle
