@@ -5,8 +5,10 @@ and say so where it is not. It has ten minutes on a new machine with two cores. 
 use stands in `SOAK`, and `make oracles-soak` builds it.
 
 A program answers JSON lines on its standard streams. Go fetches the libraries by its own module proxy; the versions are
-pinned in the program's go.mod. A file `package` names a published program that is built as it is. A program in Python
-has an environment of its own, with the libraries that its requirements.txt pins.
+pinned in the program's go.mod. A file `package` names a published program that is built as it is. A file `sources`
+names the folder whose code is built, with a go.mod next to that file where there is one: one program with several
+versions of its libraries. A file `flags` has further flags of `go build`. A program in Python has an environment of
+its own, with the libraries that its requirements.txt pins.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ SOURCES = Path(__file__).parent
 _ROOT = SOURCES.parents[1]
 _VETTED = {"greeter": _ROOT / "docs" / "examples" / "greeter" / "controller-runtime"}
 """Programs that pages show: no test runs them, and `go vet` compiles and checks them."""
-SOAK = frozenset({"gardenerapiserver", "kustomizecontroller"})
+SOAK = frozenset({"gardener148", "gardener149", "gardenerapiserver", "gardenerrules", "kustomizecontroller"})
 """Programs that only tests marked `soak` use. May be empty: `make oracles-soak` reports it then, and succeeds."""
 _USUAL_PLACE = Path("/usr/local/go/bin/go")
 CONTROL_PLANE = "kubeapiserver"
@@ -114,13 +116,31 @@ def build(name: str) -> Path:
     binary = _binary(name)
     with _once(binary) as unfinished:
         if unfinished is not None:
-            folder = SOURCES / name
-            flags = folder / "ldflags"
-            linking = [f"-ldflags={flags.read_text().strip()}"] if flags.exists() else []
-            named = folder / "package"
-            package = named.read_text().strip() if named.exists() else "."
-            _go(folder, "build", "-buildvcs=false", *linking, "-o", str(unfinished), package)
+            go(_code(name), "build", "-buildvcs=false", *_build_flags(name), "-o", str(unfinished), _package(name))
     return binary
+
+
+def _code(name: str) -> Path:
+    """The folder with the code of a program: that of another one where a file `sources` says so."""
+    folder = SOURCES / name
+    shared = folder / "sources"
+    return SOURCES / shared.read_text().strip() if shared.exists() else folder
+
+
+def _build_flags(name: str) -> Iterator[str]:
+    folder = SOURCES / name
+    linking, further = folder / "ldflags", folder / "flags"
+    if linking.exists():
+        yield f"-ldflags={linking.read_text().strip()}"
+    if further.exists():
+        yield from further.read_text().split()
+    if _code(name) != folder and (folder / "go.mod").exists():
+        yield f"-modfile={folder / 'go.mod'}"
+
+
+def _package(name: str) -> str:
+    named = SOURCES / name / "package"
+    return named.read_text().strip() if named.exists() else "."
 
 
 def vet(name: str) -> Path:
@@ -128,7 +148,7 @@ def vet(name: str) -> Path:
     mark = _mark(name)
     with _once(mark) as unfinished:
         if unfinished is not None:
-            _go(_VETTED[name], "vet", ".")
+            go(_VETTED[name], "vet", ".")
             unfinished.touch()
     return mark
 
@@ -152,10 +172,11 @@ def _once(target: Path) -> Iterator[Path | None]:
         unfinished.replace(target)
 
 
-def _go(folder: Path, *words: str) -> None:
+def go(folder: Path, *words: str) -> str:
+    """Returns the output of the toolchain. Raises CalledProcessError."""
     found = toolchain()
     assert found is not None, "no Go toolchain"
-    subprocess.run([found, *words], cwd=folder, check=True)
+    return subprocess.run([found, *words], cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def find_assets() -> Path | None:
@@ -182,7 +203,7 @@ def _linked(binary: Path) -> Path:
 
 def programs(*, soak: bool) -> list[str]:
     """The names of the programs in Go that only tests marked `soak` use, or of all others."""
-    found = {folder.parent.name for folder in SOURCES.glob("*/go.mod")}
+    found = {file.parent.name for pattern in ("*/go.mod", "*/sources") for file in SOURCES.glob(pattern)}
     return sorted(name for name in found if (name in SOAK) is soak)
 
 
@@ -207,7 +228,9 @@ def cache() -> Path:
 
 
 def _binary(name: str) -> Path:
-    return cache() / f"{name}-{_digest(sorted((SOURCES / name).iterdir()))}"
+    own, code = SOURCES / name, _code(name)
+    shared = [] if code == own else sorted(code.iterdir())
+    return cache() / f"{name}-{_digest([*sorted(own.iterdir()), *shared])}"
 
 
 def _mark(name: str) -> Path:

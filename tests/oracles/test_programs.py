@@ -85,7 +85,7 @@ def test_a_program_is_vetted_once_for_each_state_of_its_sources(
     ran: list[tuple[str, ...]] = []
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(programs, "_VETTED", {"shown": tmp_path / "shown"})
-    monkeypatch.setattr(programs, "_go", lambda folder, *words: ran.append(words))
+    monkeypatch.setattr(programs, "go", lambda folder, *words: ran.append(words))
     (tmp_path / "shown").mkdir()
     source = tmp_path / "shown" / "main.go"
     for text in ("package main", "package main // changed"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from hortus.domains.clusters import shoot
 from hortus.domains.clusters.configuration import Configuration
 from hortus.domains.clusters.shoot import DEFAULT_CONTEXT, Context, LiveShoot, Offer, Patch, offer_of
@@ -10,11 +12,16 @@ from hortus.engine.typed import read
 from hortus.kube import Object
 from hortus.schema import FieldError
 
+MADE: deque[Object] = deque(maxlen=10_000)
+"""The Shoots of the test that runs. In this folder Gardener's own validation judges them as it ends."""
+
 
 def shoot_for(
     runtime: Object, config: Configuration, context: Context = DEFAULT_CONTEXT, *, profile: Object | None = None
 ) -> Object:
-    return shoot.shoot_for(read(Runtime, runtime), config, context, profile=_offer(profile))
+    made = shoot.shoot_for(read(Runtime, runtime), config, context, profile=_offer(profile))
+    MADE.append(made)
+    return made
 
 
 def patch_for(
