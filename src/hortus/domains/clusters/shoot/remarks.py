@@ -8,6 +8,7 @@ from typing import Final
 from hortus.domains.clusters.apiservers import ClientAuthentication
 from hortus.domains.clusters.configuration import Configuration
 from hortus.domains.clusters.shoot import versions
+from hortus.domains.clusters.shoot.bindings import binding_remarks
 from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
 from hortus.domains.clusters.shoot.kubernetes import STRUCTURED_FROM, has_structured_authentication, version
 from hortus.domains.clusters.shoot.live import LiveShoot
@@ -32,6 +33,7 @@ def remarks_of(
         )
         remarks.append(forbidden(OIDC_PATH, f"{text} flag structured-auth-enabled says"))
     if live is not None:
+        remarks += binding_remarks(runtime, live)
         remarks += _kept(runtime, config, live)
     return remarks
 
