@@ -11,7 +11,7 @@ import orjson
 import pytest
 from tests.docs.consoles import ROOT
 from tests.domains.clusters.shoot import samples
-from tests.domains.clusters.shoot.documents import patch_for, remarks_of, shoot_for
+from tests.domains.clusters.shoot.documents import patch_for, pools_taken_over, remarks_of, shoot_for
 from tests.oracles.programs import GoProgram, go_program
 
 from hortus.domains import DemoFleet
@@ -123,6 +123,53 @@ def test_a_shoot_is_created_in_every_version(gardener: GoProgram, provider: str,
         for context in CONTEXTS.values():
             answer = gardener.ask(op="create", object=shoot_for(runtime, config, context))
             assert _refusals(answer) == [], name
+
+
+POOLS: dict[str, Object] = {
+    "plain": {},
+    "drain timeout": {"machineControllerManager": {"machineDrainTimeout": "10m"}},
+    "timeouts": {"machineControllerManager": {"machineHealthTimeout": "90m", "machineCreationTimeout": "1200s"}},
+    "autoscaler": {"clusterAutoscaler": {"scaleDownUnneededTime": "30m", "maxNodeProvisionTime": "1.5h"}},
+    "thresholds": {"clusterAutoscaler": {"scaleDownUtilizationThreshold": 0.50}},
+    "reserved": {"kubernetes": {"kubelet": {"kubeReserved": {"cpu": "0.1", "memory": "1024Mi", "pid": "20000"}}}},
+    "eviction": {
+        "kubernetes": {
+            "kubelet": {
+                "evictionPressureTransitionPeriod": "4m",
+                "evictionSoft": {"memoryAvailable": "200Mi"},
+                "evictionSoftGracePeriod": {"memoryAvailable": "90s"},
+                "evictionMinimumReclaim": {"memoryAvailable": "0.5Gi"},
+            }
+        }
+    },
+    "images": {"kubernetes": {"kubelet": {"imageMinimumGCAge": "5m", "containerLogMaxSize": "102400Ki"}}},
+    "version": {"kubernetes": {"version": "1.34.1"}},
+    "empty": {"labels": {}, "annotations": {}, "taints": [], "sysctls": {}, "dataVolumes": []},
+    "in place": {"updateStrategy": "AutoInPlaceUpdate"},
+    "by hand": {"updateStrategy": "ManualInPlaceUpdate"},
+    "swap": {"kubernetes": {"kubelet": {"failSwapOn": False, "featureGates": {"NodeSwap": True}}}},
+    "surge": {"maxSurge": "10%", "maxUnavailable": 1},
+}
+
+
+@oracle
+@pytest.mark.parametrize("variant", POOLS)
+def test_pools_as_gardener_answers_with_them_are_in_place(gardener: GoProgram, variant: str) -> None:
+    pool = samples.pool(zones=samples.ZONES["aws"][:1], volume={"size": "50Gi"}, **POOLS[variant])
+    runtime = _runtime("aws", "1.34.1", pool=pool)
+    answer = gardener.ask(op="create", object=shoot_for(runtime, samples.CONFIG, samples.CONTEXT))
+    # Updates in place are behind a gate that is off in Gardener 1.150, which fills their defaults in all the same.
+    refused = [one for one in _refusals(answer) if "`InPlaceNodeUpdates`" not in one]
+    assert refused == []
+    live = answer.get("stored") or answer["defaulted"]
+    assert patch_for(runtime, live, samples.CONFIG, samples.CONTEXT).pools is None
+    other = _runtime("aws", "1.34.1", pool={**pool, "labels": {"a": "10m"}})
+    patch = patch_for(other, live, samples.CONFIG, samples.CONTEXT)
+    live["metadata"] |= {"resourceVersion": "7", "uid": "u"}
+    answer = gardener.ask(op="update", object=apply_merge_patch(live, patch.pools), old=live)
+    after = answer.get("stored") or answer["defaulted"]
+    assert pools_taken_over(patch.shoot, after)
+    assert patch_for(other, after, samples.CONFIG, samples.CONTEXT).pools is None
 
 
 @oracle

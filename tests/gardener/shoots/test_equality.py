@@ -32,6 +32,8 @@ _KUBELET = st.fixed_dictionaries(
     {},
     optional={
         "maxPods": st.integers(10, 250),
+        "failSwapOn": st.booleans(),
+        "featureGates": st.fixed_dictionaries({"NodeSwap": st.booleans()}),
         "containerLogMaxSize": _QUANTITIES,
         "evictionHard": st.fixed_dictionaries({}, optional={"memoryAvailable": st.sampled_from(["100Mi", "5%"])}),
         "evictionPressureTransitionPeriod": _DURATIONS,

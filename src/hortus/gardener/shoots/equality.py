@@ -51,6 +51,8 @@ def completed(pool: Object) -> Object:
         "systemComponents": {"allow": True},
         "updateStrategy": ROLLING,
     }
+    if isinstance(kubelet := _at(pool, "kubernetes", "kubelet"), dict):
+        defaults["kubernetes"] = {"kubelet": _kubelet_defaults(kubelet)}
     if strategy in (IN_PLACE, MANUAL):
         defaults["machineControllerManager"] = {"disableHealthTimeout": True}
     if strategy != MANUAL:
@@ -68,6 +70,18 @@ def spelled_as(pool: Object, live: Object) -> Object:
 def has_pool(live: Object, pool: Object) -> bool:
     """True when `live` has all that a pool says, in any spelling; other fields of `live` do not count."""
     return _has("", live, pool)
+
+
+def _kubelet_defaults(kubelet: Object) -> Object:
+    swaps = kubelet.get("failSwapOn") is False and _at(kubelet, "featureGates", "NodeSwap") is True
+    return {"failSwapOn": True, **({"memorySwap": {"swapBehavior": "LimitedSwap"}} if swaps else {})}
+
+
+def _at(value: Any, *path: str) -> Any:
+    """The value below some fields; None where there is none."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def _over(defaults: Object, given: Object) -> Object:
