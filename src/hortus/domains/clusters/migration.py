@@ -85,7 +85,7 @@ class MigrationReport(msgspec.Struct, frozen=True, rename="camel"):
 
     def table(self) -> Table:
         return Table(
-            ("Kind", "Name", "MoveOutcome", "Why"), [(one.kind, one.name, one.outcome, one.why) for one in self.objects]
+            ("Kind", "Name", "Outcome", "Why"), [(one.kind, one.name, one.outcome, one.why) for one in self.objects]
         )
 
 
