@@ -15,16 +15,18 @@ from tests.domains.clusters.shoot.documents import patch_for, pools_taken_over, 
 from tests.oracles.programs import GoProgram, go_program
 
 from hortus.domains import DemoFleet
-from hortus.domains.clusters.adoption.inverse import applied
 from hortus.domains.clusters.configuration import Configuration, parse_configuration
 from hortus.domains.clusters.demo import PLACES, runtimes
 from hortus.domains.clusters.local import local_setup
 from hortus.domains.clusters.shoot import Context
+from hortus.domains.clusters.types import FIELD_MANAGER
 from hortus.gardener.shoots.fields import FORBIDDEN_FROM, is_forbidden
 from hortus.kube import Object, yaml
 from hortus.kube.patches import apply_merge_patch
+from hortus.schema.merge import MergeSchema, apply
 
 oracle = pytest.mark.oracle
+_ANYTHING = MergeSchema.compile({"type": "object", "x-kubernetes-preserve-unknown-fields": True})
 VERSIONS = ("1.32.9", "1.33.5", "1.34.1", "1.35.0", "1.36.0")
 OPTIONS: dict[str, Configuration] = {
     "plain": samples.CONFIG,
@@ -97,7 +99,8 @@ def _raised(
 
 
 def _applied(live: Object, patch: Any) -> Object:
-    made = applied(live, patch)
+    names = {"manager": FIELD_MANAGER, "api_version": patch.shoot["apiVersion"]}
+    made: Object = apply(live, patch.shoot, **names, now=0.0, schema=_ANYTHING, force=True)
     made["metadata"].pop("managedFields", None)
     return made
 
