@@ -69,6 +69,12 @@ async def _shoot(here: World, name: str, binding: str | None = "sb-1", provider:
         "secretBindingName": binding,
         "networking": {"type": "calico", "nodes": "10.250.0.0/16"},
     }
+    if binding is None:
+        # A shoot without workers, which alone has no binding.
+        spec = {
+            **{key: spec[key] for key in ("kubernetes", "region", "cloudProfileName")},
+            "provider": {"type": provider},
+        }
     metadata = {"name": name, "namespace": here.garden_namespace, "labels": {"stage": name[0]}}
     await here.garden.create(SHOOTS, {"metadata": metadata, "spec": spec})
 
