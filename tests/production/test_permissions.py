@@ -190,22 +190,23 @@ def gardener_cluster(name: str) -> Object:
 
 
 def runtime() -> Object:
-    """One that needs a seed of its region, has an ACL and structured authentication."""
+    """One that needs a seed of its region, has an ACL and structured authentication, and a SecretBinding yet."""
     found: Object = yaml.load((ROOT / "examples" / "runtimes" / "aws.yaml").read_bytes())
     found["spec"]["shoot"] |= {
         "enforceSeedLocation": True,
-        "kubernetes": {"kubeAPIServer": {"acl": {"allowedCIDRs": ["203.0.113.0/24"]}}},
+        "kubernetes": {"version": "1.33.5", "kubeAPIServer": {"acl": {"allowedCIDRs": ["203.0.113.0/24"]}}},
     }
     return found
 
 
 async def a_runtimes_life(client: Client) -> None:
-    """It is made, patched, and deleted while its GardenerCluster is still there."""
+    """It is made, raised beyond SecretBindings, and deleted while its GardenerCluster is still there."""
     place = "kcp-system"
     await client.create(CONFIG_MAPS, {"metadata": {"name": "acl", "namespace": place}, "data": {"acl-list.json": "[]"}})
     await client.create(RUNTIMES, runtime())
     await seen(client, RUNTIMES, "aws", lambda obj: (obj.get("status") or {}).get("state") == "Ready")
-    force = {"metadata": {"annotations": {"operator.kyma-project.io/force-patch-reconciliation": "true"}}}
+    force: Object = {"metadata": {"annotations": {"operator.kyma-project.io/force-patch-reconciliation": "true"}}}
+    force["spec"] = {"shoot": {"kubernetes": {"version": "1.34.1"}}}
     await client.patch(RUNTIMES, "aws", force, place)
     await seen(client, RUNTIMES, "aws", lambda obj: not force["metadata"]["annotations"].keys() & marks(obj))
     await seen(client, RUNTIMES, "aws", lambda obj: (obj.get("status") or {}).get("state") == "Ready")

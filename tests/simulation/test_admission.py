@@ -295,6 +295,24 @@ async def test_quotas_bound_what_all_shoots_of_a_binding_have(garden: Client, re
         await garden.create(SHOOTS, shoot(f"q4-{field}", **{**other, **names}))
 
 
+async def test_a_secret_binding_is_left_only_for_the_same_secret(garden: Client) -> None:
+    secret = {"name": "account", "namespace": NAMESPACE}
+    reference = {"apiVersion": "v1", "kind": "Secret", **secret}
+    old = {"metadata": {"name": "leaving", "namespace": NAMESPACE}, "provider": {"type": "aws"}, "secretRef": secret}
+    await garden.create(SECRET_BINDINGS, old)
+    for name, changes in (("same", {}), ("other-secret", {"name": "b"}), ("other-kind", {"kind": "InternalSecret"})):
+        metadata = {"name": name, "namespace": NAMESPACE}
+        binding = {"metadata": metadata, "provider": {"type": "aws"}, "credentialsRef": {**reference, **changes}}
+        await garden.create(CREDENTIALS_BINDINGS, binding)
+    await garden.create(SHOOTS, shoot("moving", secretBindingName="leaving"))
+    for name in ("other-secret", "other-kind"):
+        moved = {"spec": {"secretBindingName": None, "credentialsBindingName": name}}
+        with pytest.raises(Forbidden, match="it is not allowed to change the referenced Secret when migrating"):
+            await garden.patch(SHOOTS, "moving", moved, NAMESPACE)
+    moved = {"spec": {"secretBindingName": None, "credentialsBindingName": "same"}}
+    assert (await garden.patch(SHOOTS, "moving", moved, NAMESPACE))["spec"]["credentialsBindingName"] == "same"
+
+
 def _maximum(count: int) -> Object:
     return {"spec": {"provider": {"workers": [pool(maximum=count)]}}}
 

@@ -8,9 +8,11 @@ import pytest
 from tests.domains.clusters.shoot.documents import shoot_for
 from tests.domains.clusters.shoot.samples import CONFIG, lived, pool, runtime
 
+from hortus.domains.clusters.bindings import GardenBindings
 from hortus.domains.clusters.configuration import AuditTenants
 from hortus.domains.clusters.context import RuntimeContext
 from hortus.domains.clusters.conversion import Conversion
+from hortus.domains.clusters.garden import Garden
 from hortus.domains.clusters.inside import Workloads
 from hortus.domains.clusters.operatoraccess import OperatorAccess
 from hortus.domains.clusters.reading import runtime_of
@@ -36,6 +38,7 @@ def _conversion(profiles: Cache | None) -> Conversion:
         audit_log_mandatory=False,
         structured_authentication=False,
         ignore_removed_zones=False,
+        bindings=GardenBindings(Garden(client, "garden-demo", Cache("shoots"))),
         profiles=profiles,
     )
 

@@ -84,7 +84,11 @@ class Unruly(Client):
     deaf: frozenset[tuple[str, str]] = frozenset()
     """Patches that are answered as if they had changed something, by the same."""
 
+    tried: Counter[tuple[str, str]]
+    """Calls by the same, also those that fail here."""
+
     def _check(self, verb: str, resource: Resource) -> None:
+        self.tried[verb, resource.plural] += 1
         if error := self.failures.get((verb, resource.plural)):
             raise error
 
@@ -152,6 +156,8 @@ class World:
         """Errors of the garden, for the controllers."""
         self.own_failures: dict[tuple[str, str], KubeError] = {}
         """Errors of the management cluster, for the controllers."""
+        self.tried: Counter[tuple[str, str]] = Counter()
+        """Calls of the controllers to the garden, by verb and resource."""
         self.inside_failures: dict[tuple[str, str], KubeError] = {}
         """Errors of the workload cluster, for everybody."""
         self.deaf: frozenset[tuple[str, str]] = frozenset()
@@ -160,6 +166,8 @@ class World:
         self.watching = True
         """The garden permits the controllers to watch Shoots."""
         self.choices: dict[str, Any] = {}
+        self.keys: dict[str, Any] = {}
+        """Further keys of the configuration, as `samples.configuration` takes them."""
         self.governed = False
         """True serves policies and rollouts in the test's namespace."""
         self.leftovers = False
@@ -379,7 +387,10 @@ class World:
     def settings(self) -> Settings:
         values: dict[str, Any] = {
             "configuration": samples.configuration(
-                gardener__projectName=self.project, maintenanceWindow=None, auditLogging__policyConfigMapName="audit"
+                gardener__projectName=self.project,
+                maintenanceWindow=None,
+                auditLogging__policyConfigMapName="audit",
+                **self.keys,
             ),
             "tenants": AuditTenants({"aws": {"eu-central-1": samples.TENANT}}),
             "workers": 5,
@@ -405,6 +416,7 @@ class World:
             Unruly(garden_access, observer=self.garden_requests) as garden,
         ):
             client.failures, garden.failures = self.own_failures, self.failures
+            client.tried, garden.tried = Counter(), self.tried
             garden.deaf = self.deaf
             self.registry = CollectorRegistry()
             manager = Manager(client, clock=self.clock, registry=self.registry, grace=0.0)
@@ -547,7 +559,7 @@ async def world(server: TestServer) -> AsyncIterator[World]:
 
     async with Client(access("root")) as client, Client(access("garden")) as garden, Unruly(access(cluster)) as inside:
         here = World(server, number, client, garden, inside)
-        inside.failures = here.inside_failures
+        inside.failures, inside.tried = here.inside_failures, Counter()
         await client.create(NAMESPACES, {"metadata": {"name": here.namespace}})
         await garden.create(NAMESPACES, {"metadata": {"name": here.garden_namespace}})
         rollouts = (ChangeKind, RolloutPolicy, Rollout, PlacementDecision, ClusterProfile)

@@ -11,9 +11,11 @@ from hortus.kube.objects import Resource
 
 POWERS: Final[Mapping[Resource, Power]] = {
     RUNTIMES: Power(
-        "Shoots of the garden's project, created, adopted, changed and deleted, with any SecretBinding of it; users "
+        "Shoots of the garden's project, created, adopted, changed and deleted, with any SecretBinding and "
+        "CredentialsBinding of it; users "
         "who are cluster-admin in the cluster.",
-        "The same as far as the deputy may create, patch and delete `shoots`, get `secretbindings` and patch "
+        "The same as far as the deputy may create, patch and delete `shoots`, get `secretbindings` or "
+        "`credentialsbindings` and patch "
         "`configmaps` in the namespace of the project, and get the Secret with the kubeconfig for work inside the "
         "cluster.",
         IN_INVENTORY,

@@ -1,4 +1,4 @@
-"""The commands `hortus why`, `suspend`, `resume`, `reconcile` and `retire` for Runtimes."""
+"""The commands `hortus why`, `suspend`, `resume`, `reconcile` and `retire` for Runtimes, and those of the domain."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hortus.domains.clusters import adopting
+from hortus.domains.clusters import adopting, migrating
 from hortus.terminal import (
     DEFAULT_NAMESPACE,
     EXIT_ERROR,
@@ -64,6 +64,7 @@ def register(app: CommandGroup, connect: Connect) -> None:
     _add_patching(app, connect)
     _add_retire(app, connect)
     adopting.register(app, connect)
+    migrating.register(app, connect)
 
 
 def _add_why(app: CommandGroup, connect: Connect) -> None:

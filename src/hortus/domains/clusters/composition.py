@@ -8,7 +8,9 @@ import msgspec
 import structlog
 
 from hortus.domains import ProcessContext
+from hortus.domains.clusters import service
 from hortus.domains.clusters import settings as chosen
+from hortus.domains.clusters.bindings import GardenBindings
 from hortus.domains.clusters.changes import SUBJECTS
 from hortus.domains.clusters.claiming import Claiming, Contenders
 from hortus.domains.clusters.connecting import Connecting
@@ -23,12 +25,14 @@ from hortus.domains.clusters.operatoraccess import OperatorAccess
 from hortus.domains.clusters.outline import kept_outline
 from hortus.domains.clusters.patching import Patching
 from hortus.domains.clusters.permits import Permits
-from hortus.domains.clusters.reading import connection_of, head_of
+from hortus.domains.clusters.reading import connection_of, head_of, runtime_of
+from hortus.domains.clusters.refusals import Refusals
 from hortus.domains.clusters.registrycaches import RegistryCaches
 from hortus.domains.clusters.retirement import Retirement
 from hortus.domains.clusters.settings import Settings
-from hortus.domains.clusters.shoot import profile_outline
-from hortus.domains.clusters.types import OidcConfig
+from hortus.domains.clusters.shoot import kept_offer, profile_outline
+from hortus.domains.clusters.shoot import profile_name as cloud_profile
+from hortus.domains.clusters.types import OidcConfig, State
 from hortus.domains.credentials.types import GARDENER_CLUSTERS, GardenerCluster
 from hortus.engine import (
     Cache,
@@ -46,7 +50,7 @@ from hortus.engine.deputies import Deputies
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.rollouts import RolloutGate
 from hortus.kube import Client
-from hortus.kube.objects import ObjectKey
+from hortus.kube.objects import Object, ObjectKey, key_of
 
 NAME = "runtime-controller"
 """The controller's name in metrics, logs and events."""
@@ -97,7 +101,7 @@ def add_controllers(
     `shoots` holds at least what `outline` leaves of the project's Shoots, `secrets` the kubeconfig Secrets, with or
     without their values. `workloads` leads into the clusters.
     """
-    permits = Permits(deputies, settings.garden_namespace)
+    permits = Permits(deputies, settings.configuration, settings.garden_namespace)
     parts = _Parts(manager, client, garden, shoots, workloads, settings, gate, leftovers, permits)
     reconciler, runtimes = parts.controller(), parts.wiring.cache.raw
     manager.controller(
@@ -154,7 +158,9 @@ class _Parts:
         profiles = None
         if settings.check_profiles:
             profiles = manager.caches_of(garden).get(CLOUD_PROFILES, transform=profile_outline)
-        self._conversion = _conversion(client, workloads, settings, profiles)
+        self._profiles = profiles
+        self._conversion = _conversion(client, workloads, settings, GardenBindings(self._garden), profiles)
+        self._refusals = Refusals(self.wiring.clock, self._conversion.offer)
 
     def sources(self) -> list[Source]:
         """GardenerClusters and Shoots first: the Runtimes' initial reconciles look them up."""
@@ -164,8 +170,21 @@ class _Parts:
             Watch(self._shoots, to=contenders.of_shoot, when=_facts_changed, awaited=False),
             Watch(runtimes, when=spec_or_metadata_changed),
             Watch(runtimes, to=contenders.of_deleted, when=_gone),
+            *self._of_offers(),
             *(self._gate.source(kind, keys_of=self._of_profile, waiting=lambda: runtimes) for kind in SUBJECTS),
         ]
+
+    def _of_offers(self) -> Iterable[Source]:
+        """Failed Runtimes are tried again when their CloudProfile offers something else."""
+        if self._profiles is not None:
+            failed = self.wiring.cache.raw
+            failed.add_index("failed", _failed_of)
+            yield Watch(
+                self._profiles,
+                to=lambda profile: failed.keys_by("failed", key_of(profile).name),
+                when=_offers_otherwise,
+                awaited=False,
+            )
 
     def _of_profile(self, name: str) -> Iterable[ObjectKey]:
         """The Runtimes of this ClusterProfile."""
@@ -179,11 +198,12 @@ class _Parts:
             permits=permits,
             metrics=self._metrics,
             claiming=Claiming(self.contenders, garden, permits),
-            creation=Creation(garden, conversion, permits),
+            creation=Creation(garden, conversion, permits, self._refusals),
             defaults=self._defaults,
-            patching=Patching(garden, conversion, self._defaults, permits, self.wiring.clock),
+            patching=Patching(garden, conversion, self._defaults, permits, self._refusals, self.wiring.clock),
             connecting=self._connecting(),
             retirement=Retirement(self.wiring.client, self.clusters, garden, permits, self._leftovers),
+            refusals=self._refusals,
         )
 
     def _connecting(self) -> Connecting:
@@ -198,7 +218,9 @@ class _Parts:
         )
 
 
-def _conversion(client: Client, workloads: Workloads, settings: Settings, profiles: Cache | None) -> Conversion:
+def _conversion(
+    client: Client, workloads: Workloads, settings: Settings, bindings: GardenBindings, profiles: Cache | None
+) -> Conversion:
     config_map = settings.configuration.converter.kubernetes.api_server.acl.config_map_name
     return Conversion(
         configuration=settings.configuration,
@@ -208,6 +230,7 @@ def _conversion(client: Client, workloads: Workloads, settings: Settings, profil
         audit_log_mandatory=settings.audit_log_mandatory,
         structured_authentication=settings.structured_authentication,
         ignore_removed_zones=settings.ignore_removed_zones,
+        bindings=bindings,
         profiles=profiles,
     )
 
@@ -221,6 +244,19 @@ def _connection_changed(change: Change) -> bool:
     if change.old is None or change.new is None:
         return True
     return connection_of(change.old) != connection_of(change.new)
+
+
+def _offers_otherwise(change: Change) -> bool:
+    if change.old is None or change.new is None:
+        return not change.initial
+    return kept_offer(change.old) != kept_offer(change.new)
+
+
+def _failed_of(document: Object) -> tuple[str, ...]:
+    """The CloudProfile of a failed Runtime."""
+    runtime = runtime_of(document)
+    failed = runtime.spec is not None and service.state_of(runtime) == State.FAILED
+    return tuple(filter(None, (cloud_profile(runtime),))) if failed else ()
 
 
 def _gone(change: Change) -> bool:

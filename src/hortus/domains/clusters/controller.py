@@ -24,9 +24,10 @@ from hortus.domains.clusters.defaults import DefaultMoves
 from hortus.domains.clusters.garden import Garden
 from hortus.domains.clusters.metrics import RuntimeMetrics
 from hortus.domains.clusters.patching import Patching
-from hortus.domains.clusters.pauses import GARDEN
+from hortus.domains.clusters.pauses import GARDEN, REFUSAL
 from hortus.domains.clusters.permits import Permits
 from hortus.domains.clusters.reading import spec_problem
+from hortus.domains.clusters.refusals import Refusals
 from hortus.domains.clusters.retirement import Retirement
 from hortus.domains.clusters.types import (
     FIELD_MANAGER,
@@ -76,8 +77,10 @@ class RuntimeController(KindController[RuntimeContext]):
         patching: Patching,
         connecting: Connecting,
         retirement: Retirement,
+        refusals: Refusals,
     ) -> None:
         super().__init__(wiring)
+        self._refusals = refusals
         self._garden = garden
         self._permits = permits
         self._metrics = metrics
@@ -96,6 +99,7 @@ class RuntimeController(KindController[RuntimeContext]):
             self._ensure_finalizer,
             self._initialise,
             self._claiming.check,
+            self._creation.await_change,
             self._creation.find_seed,
             self._creation.create,
             self._claiming.record,
@@ -133,6 +137,7 @@ class RuntimeController(KindController[RuntimeContext]):
 
     async def gone(self, key: ObjectKey) -> Result | None:
         self._metrics.clear(key)
+        self._refusals.forget(key)
         return None
 
     def report(self, context: RuntimeContext, error: StepError) -> None:
@@ -150,7 +155,7 @@ class RuntimeController(KindController[RuntimeContext]):
 
     def outcome(self, context: RuntimeContext, error: StepError) -> Result | None:
         """A success, but for errors that the queue backs off from. Stops that leave somebody to act are counted."""
-        if error.actor in (Actor.USER, Actor.OPERATOR) and error.after in (None, NEVER):
+        if error.actor in (Actor.USER, Actor.OPERATOR) and (error.after is None or error.after >= REFUSAL):
             self._metrics.unexpected_stop()
         if error.after is None:
             raise error

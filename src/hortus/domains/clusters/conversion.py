@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import structlog
 
 from hortus.domains.clusters import service
+from hortus.domains.clusters.bindings import GardenBindings
 from hortus.domains.clusters.configuration import (
     AuditTenant,
     AuditTenants,
@@ -32,6 +33,7 @@ from hortus.domains.clusters.shoot import (
     Patch,
     has_structured_authentication,
     kept_offer,
+    leaves_secret_binding,
     patch_for,
     profile_name,
     remarks_of,
@@ -58,6 +60,7 @@ class Conversion:
         audit_log_mandatory: bool,
         structured_authentication: bool,
         ignore_removed_zones: bool,
+        bindings: GardenBindings,
         profiles: Cache | None = None,
     ) -> None:
         """`profiles` holds what `profile_outline` leaves of the garden's CloudProfiles; without it none is asked."""
@@ -68,20 +71,21 @@ class Conversion:
         self._audit_log_mandatory = audit_log_mandatory
         self._switches = Context(structured_authentication=structured_authentication)
         self._ignore_removed_zones = ignore_removed_zones
+        self._bindings = bindings
         self._profiles = profiles
 
     async def shoot(self, runtime: Runtime) -> Object:
         """The Shoot to create for a Runtime. Raises StepError."""
         context = await self._context(runtime, ())
         with _reported():
-            return shoot_for(runtime, self.configuration, context, profile=self._profile(runtime))
+            return shoot_for(runtime, self.configuration, context, profile=self.offer(runtime))
 
     async def patch(self, runtime: Runtime, live: Object) -> Patch:
         """The changes that bring the live Shoot up to its Runtime. Raises StepError."""
-        context = await self._context(runtime, await self._caches(runtime))
+        shoot = LiveShoot(live)
+        context = await self._context(runtime, await self._caches(runtime), await self._binding(runtime, shoot))
         with _reported():
-            profile = self._profile(runtime)
-            return patch_for(runtime, LiveShoot(live), self.configuration, context, profile=profile)
+            return patch_for(runtime, shoot, self.configuration, context, profile=self.offer(runtime))
 
     def report_remarks(self, context: RuntimeContext, runtime: Runtime, live: Object | None = None) -> None:
         """Events for what of `runtime` is done otherwise than it asks, such as a version that is not taken back."""
@@ -94,7 +98,15 @@ class Conversion:
         with _reported():
             return has_structured_authentication(runtime, self.configuration, self._switches, _live(live))
 
-    async def _context(self, runtime: Runtime, caches: tuple[Object, ...]) -> Context:
+    async def _binding(self, runtime: Runtime, shoot: LiveShoot) -> str:
+        """The CredentialsBinding of a Shoot that leaves its SecretBinding; else empty. Raises StepError."""
+        with _reported():
+            if not leaves_secret_binding(runtime, self.configuration, shoot):
+                return ""
+            present, wanted = shoot.spec.secret_binding_name or "", runtime.wanted.shoot.secret_binding_name
+            return await self._bindings.successor(shoot.name, present, wanted, shoot.spec.provider.type)
+
+    async def _context(self, runtime: Runtime, caches: tuple[Object, ...], binding: str = "") -> Context:
         ranges = await self._ranges(runtime)
         return Context(
             tenant=self._tenant(runtime),
@@ -104,6 +116,7 @@ class Conversion:
             acl=self._access.enabled,
             operator_cidrs=ranges.operator,
             nat_address=ranges.nat,
+            credentials_binding=binding,
             ignore_removed_zones=self._ignore_removed_zones,
         )
 
@@ -114,7 +127,7 @@ class Conversion:
             return Ranges()
         return await self._access.ranges(runtime.metadata.namespace)
 
-    def _profile(self, runtime: Runtime) -> Offer | None:
+    def offer(self, runtime: Runtime) -> Offer | None:
         """The garden's offer, as far as it may be watched. The garden has the last word anyway."""
         return None if self._profiles is None else kept_offer(self._profiles.get(ObjectKey("", profile_name(runtime))))
 

@@ -9,22 +9,31 @@ from hortus.domains.clusters import seeds
 from hortus.domains.clusters.context import RuntimeContext
 from hortus.domains.clusters.conversion import Conversion
 from hortus.domains.clusters.garden import Garden
-from hortus.domains.clusters.pauses import AT_ONCE, GARDEN
+from hortus.domains.clusters.pauses import AT_ONCE, GARDEN, REFUSAL
 from hortus.domains.clusters.permits import Permits
+from hortus.domains.clusters.refusals import Refusals, refused_for_good
 from hortus.domains.clusters.shoot import authentication
 from hortus.domains.clusters.types import ConditionType, Reason, Runtime
 from hortus.engine import NEVER, UNKNOWN, Actor, Result, StepError
-from hortus.kube.errors import AlreadyExists, KubeError
+from hortus.kube.errors import AlreadyExists, Forbidden, KubeError
 from hortus.kube.objects import Object, key_of
 
 
 class Creation:
     """The steps; those of a Runtime with a Shoot do nothing."""
 
-    def __init__(self, garden: Garden, conversion: Conversion, permits: Permits) -> None:
+    def __init__(self, garden: Garden, conversion: Conversion, permits: Permits, refusals: Refusals) -> None:
         self._garden = garden
+        self._refusals = refusals
         self._conversion = conversion
         self._permits = permits
+
+    async def await_change(self, context: RuntimeContext) -> Result | None:
+        """End the reconcile of a Runtime whose Shoot the garden refused while nothing has changed since."""
+        if context.shoot is not None:
+            return None
+        pause = self._refusals.pause(context)
+        return Result(requeue_after=pause) if pause else None
 
     async def find_seed(self, context: RuntimeContext) -> None:
         """End the reconcile where the control plane must lie in a region without a seed."""
@@ -55,10 +64,17 @@ class Creation:
             if not await self._create(context, shoot):
                 return Result(requeue_after=AT_ONCE)
         except KubeError as error:
-            raise _refused(Reason.GARDENER_ERR, f"Gardener API create error: {error}", after=GARDEN) from error
+            after = self._after(context, error)
+            raise _refused(Reason.GARDENER_ERR, f"Gardener API create error: {error}", after=after) from error
+        self._refusals.forget(context.key)
         context.pending(ConditionType.PROVISIONED, UNKNOWN, Reason.PENDING, "Shoot is pending")
         self._conversion.report_remarks(context, context.object)
         return Result(requeue_after=GARDEN)
+
+    def _after(self, context: RuntimeContext, error: KubeError) -> float:
+        if refused_for_good(error):
+            return self._refusals.note(context, REFUSAL)
+        return self._refusals.note(context, GARDEN) if isinstance(error, Forbidden) else GARDEN
 
     async def _create(self, context: RuntimeContext, shoot: Object) -> bool:
         """Create the Shoot. Returns False when there is one, which the cache then knows. Raises KubeError."""

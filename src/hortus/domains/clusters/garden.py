@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 SEEDS: Final = Resource("core.gardener.cloud", "v1beta1", "seeds", "Seed", namespaced=False)
 CLOUD_PROFILES: Final = Resource("core.gardener.cloud", "v1beta1", "cloudprofiles", "CloudProfile", namespaced=False)
+SECRET_BINDINGS: Final = Resource("core.gardener.cloud", "v1beta1", "secretbindings", "SecretBinding")
+CREDENTIALS_BINDINGS: Final = Resource(
+    "security.gardener.cloud", "v1alpha1", "credentialsbindings", "CredentialsBinding"
+)
 CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
 
 
@@ -98,6 +102,17 @@ class Garden:
     async def delete_config_map(self, name: str) -> None:
         with suppress(NotFound):
             await self._client.delete(CONFIG_MAPS, name, self._namespace)
+
+    async def secret_binding(self, name: str) -> Object | None:
+        try:
+            return await self._client.get(SECRET_BINDINGS, name, self._namespace)
+        except NotServed:
+            raise
+        except NotFound:
+            return None
+
+    async def credentials_bindings(self) -> Sequence[Object]:
+        return (await self._client.list(CREDENTIALS_BINDINGS, self._namespace)).items
 
     async def seeds(self) -> Sequence[Object]:
         return (await self._client.list(SEEDS)).items

@@ -15,6 +15,9 @@ CREATION: Final = 60.0
 RECONCILIATION: Final = 30.0
 DELETION: Final = 90.0
 KUBECONFIG: Final = 10.0
+REFUSAL: Final = 300.0
+"""Ours: to the next try of what the garden refuses for good, while nothing changes; twice as long after each."""
+LONGEST_REFUSAL: Final = 1800.0
 VERIFICATION: Final = (0.2, 0.4, 0.6, 0.8)
 """Between two reads of pools that were just replaced."""
 PERMIT: Final = 60.0

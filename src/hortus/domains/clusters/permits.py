@@ -9,21 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hortus.domains.clusters.garden import CONFIG_MAPS
+from hortus.domains.clusters.configuration import Configuration
+from hortus.domains.clusters.garden import CONFIG_MAPS, CREDENTIALS_BINDINGS, SECRET_BINDINGS
 from hortus.domains.clusters.outline import ShootOutline
 from hortus.domains.clusters.pauses import PERMIT
+from hortus.domains.clusters.shoot import by_credentials_binding
 from hortus.domains.clusters.shoots import SHOOTS
 from hortus.domains.clusters.types import NOT_PERMITTED, ConditionType, Runtime
 from hortus.engine.deputies import Action, Deputies, refusal
-
-_BINDINGS = "secretbindings"
 
 
 class Permits:
     """Raises KubeError where the management cluster does not answer."""
 
-    def __init__(self, deputies: Deputies, garden_namespace: str) -> None:
+    def __init__(self, deputies: Deputies, configuration: Configuration, garden_namespace: str) -> None:
         self._deputies = deputies
+        self._configuration = configuration
         self._garden_namespace = garden_namespace
 
     def trusts(self, runtime: Runtime) -> bool:
@@ -33,9 +34,11 @@ class Permits:
         """Raises StepError for a Runtime that may not patch its Shoot or, where there is none, not create it."""
         if shoot is None:
             # A Shoot spends the account of the provider that its binding leads to.
-            binding = runtime.wanted.shoot.secret_binding_name
+            name = runtime.wanted.shoot.secret_binding_name
+            is_new = by_credentials_binding(runtime, self._configuration)
+            binding = CREDENTIALS_BINDINGS if is_new else SECRET_BINDINGS
             await self._require(runtime, self._action("create", SHOOTS.plural))
-            await self._require(runtime, self._action("get", _BINDINGS, binding))
+            await self._require(runtime, Action("get", binding.group, binding.plural, self._garden_namespace, name))
         else:
             await self._require(runtime, self._action("patch", SHOOTS.plural, shoot.name))
 

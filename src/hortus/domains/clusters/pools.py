@@ -39,6 +39,10 @@ class PoolTaint(Fields, frozen=True):
     key: str
 
 
+class PoolKubernetes(Fields, frozen=True):
+    version: str | None = None
+
+
 class PoolFields(Fields, frozen=True):
     """The fields that are read of a worker pool, of a Runtime or of a Shoot."""
 
@@ -47,6 +51,7 @@ class PoolFields(Fields, frozen=True):
     minimum: int = 0
     maximum: int = 0
     data_volumes: tuple[PoolVolume, ...] = ()
+    kubernetes: PoolKubernetes | None = None
     labels: dict[str, str] = field(default_factory=dict)
     max_surge: int | str | None = None
     max_unavailable: int | str | None = None

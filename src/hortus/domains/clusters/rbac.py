@@ -8,7 +8,7 @@ from hortus.engine.deputies import REVIEWS
 from hortus.engine.rbac import Permission
 
 _GROUP, _RUNTIMES = RUNTIMES.group, RUNTIMES.plural
-_CORE = "core.gardener.cloud"
+_CORE, _SECURITY = "core.gardener.cloud", "security.gardener.cloud"
 
 MANAGEMENT: tuple[Permission, ...] = (
     Permission(_GROUP, (_RUNTIMES,), ("list", "watch"), "follows the Runtimes"),
@@ -28,6 +28,8 @@ GARDEN: tuple[Permission, ...] = (
         _CORE, ("shoots",), ("get", "list", "watch", "create", "patch", "delete"), "makes and changes the clusters"
     ),
     Permission("", ("configmaps",), ("create", "patch", "delete"), "keeps structured authentication"),
+    Permission(_CORE, ("secretbindings",), ("get",), "knows the Secret of a cluster that leaves its SecretBinding"),
+    Permission(_SECURITY, ("credentialsbindings",), ("list",), "finds the CredentialsBinding of the same Secret"),
 )
 """Permissions in the namespace of the Gardener project. An apply that creates needs both patch and create."""
 

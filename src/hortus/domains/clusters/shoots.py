@@ -104,8 +104,13 @@ class ShootProvider(Fields, frozen=True):
         return config.networks or InfrastructureNetworks()
 
 
+class DnsProvider(Fields, frozen=True):
+    secret_name: str | None = None
+
+
 class ShootDns(Fields, frozen=True):
     domain: str = ""
+    providers: tuple[Object, ...] = ()
 
 
 class SeedSelector(Fields, frozen=True):

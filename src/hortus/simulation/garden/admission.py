@@ -169,10 +169,29 @@ class ShootAdmission:
                 if self._settings.require_bindings and not naming.dns_subdomain(name):
                     raise _forbidden(shoot, f'{resource.kind.lower()}.{resource.group} "{name}" not found')
                 continue
+            if old is not None and resource is CREDENTIALS_BINDINGS:
+                await self._check_move(scope, shoot, old, binding)
             self._check_provider(shoot, field, binding)
             await self._check_quotas(scope, shoot, field, binding)
         if not named and old is None and self._settings.require_bindings and _machines(shoot):
             raise _forbidden(shoot, "spec.secretBindingName: Required value: must be set when provider workers are")
+
+    async def _check_move(self, scope: RequestScope, shoot: Object, old: Object, binding: Object) -> None:
+        """A CredentialsBinding that takes the place of a SecretBinding must lead to the same Secret."""
+        before = old["spec"].get("secretBindingName")
+        if not before or shoot["spec"].get("secretBindingName") or old["spec"].get("credentialsBindingName"):
+            return
+        left = await self._find(SECRET_BINDINGS, before, scope.namespace)
+        if left is None:
+            return
+        secret, found = left.get("secretRef") or {}, binding.get("credentialsRef") or {}
+        wanted = ("v1", "Secret", secret.get("namespace"), secret.get("name"))
+        if tuple(found.get(name) for name in ("apiVersion", "kind", "namespace", "name")) != wanted:
+            raise _forbidden(
+                shoot,
+                "it is not allowed to change the referenced Secret when migrating from SecretBindingName to "
+                "CredentialsBindingName",
+            )
 
     def _check_provider(self, shoot: Object, field: str, binding: Object) -> None:
         wanted = shoot["spec"]["provider"]["type"]

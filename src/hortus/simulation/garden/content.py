@@ -11,7 +11,14 @@ from hortus.gardener.livemigration import CLOUD_PROFILES_ANNOTATION, COORDINATOR
 from hortus.kube import Client
 from hortus.kube.errors import AlreadyExists
 from hortus.kube.objects import Object, Resource, format_time
-from hortus.simulation.garden.kinds import CLOUD_PROFILES, EXPOSURE_CLASSES, PROJECTS, SECRET_BINDINGS, SEEDS
+from hortus.simulation.garden.kinds import (
+    CLOUD_PROFILES,
+    CREDENTIALS_BINDINGS,
+    EXPOSURE_CLASSES,
+    PROJECTS,
+    SECRET_BINDINGS,
+    SEEDS,
+)
 from hortus.simulation.garden.operations import GARDENLET_VERSION
 from hortus.simulation.garden.profiles import NEWEST, PROVIDERS, profile_spec
 from hortus.simulation.garden.seeds import PART, distance
@@ -20,7 +27,7 @@ NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 _CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 _SECRETS = Resource("", "v1", "secrets", "Secret")
 BINDING = "demo-binding"
-"""Name of the secret binding that shoots of the simulation use, one for all providers."""
+"""Name of the bindings that shoots of the simulation use: a SecretBinding and a CredentialsBinding for all."""
 
 _FURTHER_SEEDS = (("aws", "us-east-1"), ("azure", "eastus"), ("gcp", "us-central1"), ("gcp", "me-central2"))
 """Regions with a seed besides those above, for clusters that must be controlled from their own region."""
@@ -55,6 +62,22 @@ def _waves(project: str, now: float, capacity: int) -> Iterator[Iterable[tuple[R
     objects = [
         (PROJECTS, _object(PROJECTS, project, spec={"namespace": namespace}, status={"phase": "Ready"})),
         (_SECRETS, _object(_SECRETS, "demo-credentials", namespace=namespace)),
+        (
+            CREDENTIALS_BINDINGS,
+            _object(
+                CREDENTIALS_BINDINGS,
+                BINDING,
+                namespace=namespace,
+                # Gardener has one for each provider; here one name serves the examples of all.
+                provider={"type": ",".join(PROVIDERS)},
+                credentialsRef={
+                    "apiVersion": "v1",
+                    "kind": "Secret",
+                    "name": "demo-credentials",
+                    "namespace": namespace,
+                },
+            ),
+        ),
         (
             SECRET_BINDINGS,
             _object(

@@ -71,7 +71,7 @@ def test_a_shoot_and_the_runtime_built_from_it_differ_in_nothing(data: st.DataOb
     assert (adoption.problems, adoption.differences) == ((), ())
     assert orjson.dumps(live) == frozen
     patch = patch_for(adoption.runtime, live, CONFIG, context)
-    assert (patch.pools, patch.drop_oidc) == (None, None)
+    assert (patch.pools, patch.replacement) == (None, None)
 
 
 @given(VALID)
@@ -140,7 +140,7 @@ def test_fields_of_a_pool_that_no_runtime_knows_are_listed() -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"secretBindingName": None, "credentialsBindingName": "cb-1"}, "spec.secretBindingName: Required value"),
+        ({"secretBindingName": None}, "spec.credentialsBindingName: Required value"),
         ({"provider": {"type": "metal", "workers": [pool()]}}, 'spec.provider.type: Unsupported value: "metal"'),
         ({"networking": {"nodes": "10.250.0.0/16"}}, "spec.networking.pods: Required value"),
         ({"provider": {"type": "aws"}}, "spec.provider.workers: Required value"),

@@ -64,6 +64,10 @@ def pools_in_place(wanted: Object, live: Object) -> bool:
     return shoot.pools_in_place(wanted, LiveShoot(live))
 
 
+def pools_taken_over(wanted: Object, live: Object) -> bool:
+    return shoot.pools_taken_over(wanted, LiveShoot(live))
+
+
 def _live(document: Object | None) -> LiveShoot | None:
     return None if document is None else LiveShoot(document)
 

@@ -158,7 +158,7 @@ def test_a_patch_without_a_difference_sends_nothing(made: Object) -> None:
     assert first.pools is None
     live = _applied(created, first)
     second = patch_for(made, live, CONFIG, CONTEXT)
-    assert (second.pools, second.drop_oidc, second.differs) == (None, None, False)
+    assert (second.pools, second.replacement, second.differs) == (None, None, False)
 
 
 @given(st.data())

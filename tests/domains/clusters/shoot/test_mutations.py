@@ -377,12 +377,12 @@ def test_structured_authentication_takes_the_default_when_either_is_missing(
 def test_old_oidc_fields_are_taken_off_where_structured_authentication_comes() -> None:
     live = lived(shoot_for(runtime(), CONFIG, BARE))
     patch = patch_for(runtime(), live, CONFIG, CONTEXT)
-    assert patch.drop_oidc == {
+    assert patch.replacement == {
         "metadata": {"resourceVersion": "7"},
         "spec": {"kubernetes": {"kubeAPIServer": {"oidcConfig": None}}},
     }
     assert "oidcConfig" not in patch.shoot["spec"]["kubernetes"]["kubeAPIServer"]
-    assert patch_for(runtime(), live, CONFIG, BARE).drop_oidc is None
+    assert patch_for(runtime(), live, CONFIG, BARE).replacement is None
 
 
 @pytest.mark.parametrize("provider", ZONES)

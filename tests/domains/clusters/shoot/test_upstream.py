@@ -75,7 +75,7 @@ def test_each_is_patched_without_touching_its_pools_and_network(upstream: Path, 
     context = _context(upstream, runtime)
     live = lived(shoot_for(runtime, CONFIG, context))
     patch = patch_for(runtime, live, CONFIG, context)
-    assert (patch.pools, patch.drop_oidc) == (None, None)
+    assert (patch.pools, patch.replacement) == (None, None)
     provider = patch.shoot["spec"]["provider"]
     assert provider["infrastructureConfig"] == live["spec"]["provider"]["infrastructureConfig"]
 

@@ -304,6 +304,20 @@ def test_what_is_done_otherwise_than_asked_is_remarked() -> None:
     assert remarks_of(runtime(), CONFIG, Context()) == []
 
 
+@pytest.mark.parametrize(("name", "value"), [("clientID", "mine"), ("issuerURL", "https://mine.example.org")])
+def test_half_a_provider_is_remarked_where_the_default_takes_its_place(name: str, value: str) -> None:
+    half = runtime(kubernetes={"kubeAPIServer": {"oidcConfig": {name: value}}})
+    text = f"{API}.oidcConfig.{name}: Forbidden: ignored: without both clientID and issuerURL the default is used"
+    assert list(map(str, remarks_of(half, CONFIG, CONTEXT))) == [text]
+    assert remarks_of(half, CONFIG, with_context(structured_authentication=False)) == []
+
+
+def test_structured_authentication_by_the_version_is_no_remark() -> None:
+    whole = {"clientID": "mine", "issuerURL": "https://mine.example.org", "usernamePrefix": "-"}
+    given = runtime(kubernetes={"version": "1.34.1", "kubeAPIServer": {"oidcConfig": whole}})
+    assert remarks_of(given, CONFIG, with_context(structured_authentication=False)) == []
+
+
 def test_a_provider_without_a_prefix_for_users_is_remarked_where_api_servers_want_one() -> None:
     given = _api(oidcConfig={"clientID": "mine", "issuerURL": "https://mine.example.org"})
     (found,) = remarks_of(given, CONFIG, CONTEXT)

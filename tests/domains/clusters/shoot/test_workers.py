@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.domains.clusters.shoot.documents import patch_for, pools_in_place, shoot_for
+from tests.domains.clusters.shoot.documents import patch_for, pools_in_place, pools_taken_over, shoot_for
 from tests.domains.clusters.shoot.samples import CONFIG, CONTEXT, configuration, lived, pool, runtime, with_context
 
 from hortus.kube import Object
@@ -143,6 +143,63 @@ def test_pools_are_replaced_only_when_they_differ_from_the_live_ones(change: Obj
         assert pools_in_place(patch.shoot, live)
 
 
+@pytest.mark.parametrize(
+    ("sent", "answered"),
+    [
+        (
+            {"machineControllerManager": {"machineDrainTimeout": "10m"}},
+            {"machineControllerManager": {"machineDrainTimeout": "10m0s"}},
+        ),
+        (
+            {"clusterAutoscaler": {"scaleDownUnneededTime": "90m", "maxNodeProvisionTime": "1200s"}},
+            {"clusterAutoscaler": {"scaleDownUnneededTime": "1h30m0s", "maxNodeProvisionTime": "20m0s"}},
+        ),
+        (
+            {"kubernetes": {"kubelet": {"kubeReserved": {"cpu": "0.1", "memory": "1024Mi"}}}},
+            {"kubernetes": {"kubelet": {"kubeReserved": {"cpu": "100m", "memory": "1Gi"}}}},
+        ),
+        (
+            {"kubernetes": {"kubelet": {"evictionSoftGracePeriod": {"memoryAvailable": "90s"}}}},
+            {"kubernetes": {"kubelet": {"evictionSoftGracePeriod": {"memoryAvailable": "1m30s"}}}},
+        ),
+        ({"kubernetes": {"version": "1.31"}}, {"kubernetes": {"version": "1.31.5"}}),
+        ({"labels": {}, "annotations": {}, "taints": []}, {}),
+        (
+            {"updateStrategy": "AutoInPlaceUpdate"},
+            {
+                "updateStrategy": "AutoInPlaceUpdate",
+                "maxSurge": 0,
+                "maxUnavailable": 1,
+                "machineControllerManager": {"disableHealthTimeout": True},
+            },
+        ),
+    ],
+)
+def test_a_spelling_of_the_gardens_is_no_difference(sent: Object, answered: Object) -> None:
+    given = runtime(pool=pool(zones=_zones("a"), **sent))
+    made = shoot_for(given, CONFIG, CONTEXT)
+    (worker,) = _workers(made)
+    for name in sent:
+        worker.pop(name)
+    worker |= answered
+    live = lived(made)
+    patch = patch_for(given, live, CONFIG, CONTEXT)
+    assert patch.pools is None
+    assert _workers(patch.shoot)[0].items() >= (answered if "updateStrategy" not in sent else sent).items()
+    assert pools_taken_over(shoot_for(given, CONFIG, CONTEXT), live)
+
+
+def test_what_the_garden_adds_to_replaced_pools_is_its_own_doing() -> None:
+    given = runtime(pool=pool(zones=_zones("a"), kubernetes={"kubelet": {"maxPods": 200}}))
+    live = lived(shoot_for(given, CONFIG, CONTEXT))
+    _workers(live)[0]["kubernetes"] = {"kubelet": {"maxPods": 200, "kubeReserved": {"cpu": "80m"}}}
+    patch = patch_for(given, live, CONFIG, CONTEXT)
+    assert patch.pools is not None
+    assert pools_taken_over(patch.shoot, live)
+    _workers(live)[0]["kubernetes"]["kubelet"]["maxPods"] = 110
+    assert not pools_taken_over(patch.shoot, live)
+
+
 def test_a_field_that_a_pool_no_longer_has_is_taken_off() -> None:
     live = lived(shoot_for(runtime(pool=pool(zones=_zones("a"), maxSurge=3, labels={"a": "b"})), CONFIG, CONTEXT))
     patch = patch_for(runtime(pool=pool(zones=_zones("a"))), live, CONFIG, CONTEXT)
@@ -160,7 +217,9 @@ def test_pools_are_added_and_removed_by_one_patch() -> None:
 
 def test_an_update_strategy_is_kept_when_the_runtime_names_none() -> None:
     live = lived(shoot_for(runtime(), CONFIG, CONTEXT))
-    _workers(live)[0]["updateStrategy"] = "ManualInPlaceUpdate"
+    (worker,) = _workers(live)
+    del worker["maxSurge"], worker["maxUnavailable"]
+    worker |= {"updateStrategy": "ManualInPlaceUpdate", "machineControllerManager": {"disableHealthTimeout": True}}
     patch = patch_for(runtime(), live, CONFIG, CONTEXT)
     assert patch.pools is None
     assert _workers(patch.shoot)[0]["updateStrategy"] == "ManualInPlaceUpdate"

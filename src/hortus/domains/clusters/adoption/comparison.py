@@ -27,6 +27,8 @@ _REASONS: Final = (
     ("spec.maintenance.timeWindow", "the maintenance window file has another window for this purpose and region"),
     ("spec.maintenance", "a Runtime has no field for it"),
     ("spec.cloudProfile", "the cloud profile follows from the provider type"),
+    ("spec.secretBindingName", "Kubernetes 1.34 or enableCredentialBinding of the configuration end SecretBindings"),
+    ("spec.credentialsBindingName", "it takes the place of the SecretBinding"),
     ("spec.exposureClassName", "the exposure class follows from the provider type"),
     ("spec.accessRestrictions", "they follow from spec.shoot.platformRegion: cf-eu11 and cf-ch20 alone restrict"),
     ("spec.seedSelector", "a Runtime can only ask for a seed in its own region (enforceSeedLocation)"),

@@ -85,9 +85,14 @@ def runtime_from(
 def shoot_after(live: LiveShoot, patch: Patch) -> Object:
     """The Shoot once a patch was sent, as far as it follows without the garden and its schema."""
     after = live.raw
-    for step in (patch.drop_oidc, patch.pools):
+    for step in (patch.replacement, patch.pools):
         if step is not None:
             after = apply_merge_patch(after, step)
+    return applied(after, patch)
+
+
+def applied(after: Object, patch: Patch) -> Object:
+    """The Shoot once the last step of a patch was sent, as far as it follows without the garden and its schema."""
     return apply(
         after,
         patch.shoot,
@@ -112,10 +117,9 @@ def _lacking(shoot: LiveShoot) -> list[FieldError]:
         for name, text in spec.networking.ranges.items()
         if not text
     ]
-    if not spec.secret_binding_name:
-        text = "a Runtime refers to its credentials by a SecretBinding"
-        other = spec.credentials_binding_name
-        problems.append(required("spec.secretBindingName", f"{text}; the shoot has credentialsBindingName {other}"))
+    if not (spec.credentials_binding_name or spec.secret_binding_name):
+        text = "a Runtime names the binding to its credentials, and the shoot has no secretBindingName either"
+        problems.append(required("spec.credentialsBindingName", text))
     if shoot.metadata.deletion_timestamp:
         at = shoot.metadata.deletion_timestamp
         problems.append(invalid("metadata.deletionTimestamp", at, "the shoot is being deleted"))

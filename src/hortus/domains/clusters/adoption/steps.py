@@ -14,7 +14,7 @@ import msgspec
 
 from hortus.domains.clusters import service
 from hortus.domains.clusters.adoption.comparison import Difference, differences_between, unified
-from hortus.domains.clusters.adoption.inverse import structured_differences
+from hortus.domains.clusters.adoption.inverse import applied, structured_differences
 from hortus.domains.clusters.adoption.landscape import Landscape
 from hortus.domains.clusters.adoption.planning import Plan, PlannedObject, belongs
 from hortus.domains.clusters.adoption.report import Entry, Outcome
@@ -161,14 +161,19 @@ class Comparing:
     async def _tried(self, live: LiveShoot, patch: Patch) -> LiveShoot:
         """The shoot as all steps of a patch would leave it, each a dry run. Raises KubeError."""
         name, namespace = live.name, live.metadata.namespace
+        if patch.replacement is not None:
+            # A dry run leaves nothing for the next one, which the garden refuses on the shoot as it is.
+            after = await self._garden.patch(
+                SHOOTS, name, patch.replacement, namespace, field_manager=FIELD_MANAGER, dry_run=True
+            )
+            after = after if patch.pools is None else apply_merge_patch(after, patch.pools)
+            return LiveShoot(applied(after, patch))
         tried = await self._garden.apply(SHOOTS, patch.shoot, field_manager=FIELD_MANAGER, force=True, dry_run=True)
         if patch.pools is not None:
             after = await self._garden.patch(
                 SHOOTS, name, patch.pools, namespace, field_manager=FIELD_MANAGER, dry_run=True
             )
             tried = apply_json_patch(tried, _pools_of(LiveShoot(after)))
-        if patch.drop_oidc is not None:
-            tried = apply_merge_patch(tried, patch.drop_oidc)
         return LiveShoot(tried)
 
     async def release(self, runtime: ClusterObject, *, accept: bool) -> Entry:

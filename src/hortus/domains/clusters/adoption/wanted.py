@@ -131,7 +131,7 @@ def _shoot(source: RuntimeInputs) -> Object:
         "purpose": spec.purpose or "evaluation",
         "platformRegion": source.identity.platform_region,
         "region": spec.region,
-        "secretBindingName": spec.secret_binding_name,
+        "secretBindingName": spec.credentials_binding_name or spec.secret_binding_name,
         "kubernetes": _kubernetes(source),
         "provider": _provider(spec, source.config),
         "networking": _networking(spec),

@@ -108,6 +108,7 @@ class ImageDefaults(_Part, frozen=True):
 
 class GardenProject(_Part, frozen=True):
     project_name: str
+    credentials_binding: bool = msgspec.field(name="enableCredentialBinding", default=False)
 
     @property
     def namespace(self) -> str:

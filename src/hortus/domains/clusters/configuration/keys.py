@@ -86,6 +86,13 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("converter.machineImage.defaultVersion", "version", True, "", "Its version."),
     Key("converter.gardener.projectName", "text", True, "", "Gardener project; Shoots lie in `garden-<project>`."),
     Key(
+        "converter.gardener.enableCredentialBinding",
+        "true or false",
+        False,
+        "false",
+        "Whether `secretBindingName` of a Runtime names a CredentialsBinding below Kubernetes 1.34 too.",
+    ),
+    Key(
         "converter.auditLogging.policyConfigMapName",
         "text",
         True,

@@ -11,11 +11,12 @@ ConversionError, whose `problems` name the field, the value and what is allowed.
 Contract: kyma-project/infrastructure-manager, pkg/gardener/shoot. The treatment of each field: docs/clusters/shoot.md.
 """
 
+from hortus.domains.clusters.shoot.bindings import by_credentials_binding, leaves_secret_binding
 from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
 from hortus.domains.clusters.shoot.conversion import shoot_for
 from hortus.domains.clusters.shoot.kubernetes import authentication, authentication_name, has_structured_authentication
 from hortus.domains.clusters.shoot.live import LiveShoot
-from hortus.domains.clusters.shoot.patching import Patch, patch_for, pools_in_place
+from hortus.domains.clusters.shoot.patching import Patch, patch_for, pools_in_place, pools_taken_over
 from hortus.domains.clusters.shoot.placement import profile_name
 from hortus.domains.clusters.shoot.problems import ConversionError
 from hortus.domains.clusters.shoot.profile import Offer, kept_offer, offer_of, profile_outline
@@ -33,11 +34,14 @@ __all__ = [
     "Patch",
     "authentication",
     "authentication_name",
+    "by_credentials_binding",
     "has_structured_authentication",
     "kept_offer",
+    "leaves_secret_binding",
     "offer_of",
     "patch_for",
     "pools_in_place",
+    "pools_taken_over",
     "problems_of",
     "profile_name",
     "profile_outline",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import ip_network
 
+from hortus.domains.clusters.configuration import Configuration
 from hortus.domains.clusters.shoot import subnets
+from hortus.domains.clusters.shoot.bindings import binding_problems
 from hortus.domains.clusters.shoot.context import Context
 from hortus.domains.clusters.shoot.live import LiveShoot
 from hortus.domains.clusters.shoot.networks import network_problems, size_problems
@@ -18,7 +20,7 @@ from hortus.schema import FieldError
 from hortus.schema.problems import forbidden, invalid, required, too_many
 
 
-def change_problems(runtime: Runtime, live: LiveShoot, context: Context) -> list[FieldError]:
+def change_problems(runtime: Runtime, live: LiveShoot, config: Configuration, context: Context) -> list[FieldError]:
     """Problems of patching `live` for a Runtime."""
     shoot, spec = runtime.wanted.shoot, live.spec
     problems = [*_owner_problems(runtime, live), *_missing_parts(spec.provider)]
@@ -26,8 +28,7 @@ def change_problems(runtime: Runtime, live: LiveShoot, context: Context) -> list
         problems.append(_immutable("provider.type", shoot.provider.type, spec.provider.type))
     if spec.region and shoot.region != spec.region:
         problems.append(_immutable("region", shoot.region, spec.region))
-    if spec.secret_binding_name and shoot.secret_binding_name != spec.secret_binding_name:
-        problems.append(_immutable("secretBindingName", shoot.secret_binding_name, spec.secret_binding_name))
+    problems += binding_problems(runtime, config, live)
     if not all(spec.networking.ranges.values()):
         problems += network_problems(runtime)
     problems += _network_changes(shoot.networking, spec.networking)

@@ -30,6 +30,8 @@ class Context(msgspec.Struct, frozen=True):
     """The operator's own ranges, let in through every ACL (key acl-list.json of the ConfigMap)."""
     nat_address: str = ""
     """The management cluster's own address, let in through every ACL (key kcp-external-nat-ip.json)."""
+    credentials_binding: str = ""
+    """The CredentialsBinding that takes the place of a live Shoot's SecretBinding; empty for the Runtime's."""
     ignore_removed_zones: bool = False
     """Keep zones that a Runtime no longer lists, as the Go system does, instead of refusing the Runtime."""
 

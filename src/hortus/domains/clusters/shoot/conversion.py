@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from hortus.domains.clusters.configuration import Configuration
-from hortus.domains.clusters.pools import Pool
+from hortus.domains.clusters.pools import Pool, converted
+from hortus.domains.clusters.shoot.bindings import binding
 from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
 from hortus.domains.clusters.shoot.extensions import audit_resource, created_extensions, domain_of
 from hortus.domains.clusters.shoot.kubernetes import kubernetes, version
@@ -17,8 +18,9 @@ from hortus.domains.clusters.shoot.profile import Offer
 from hortus.domains.clusters.shoot.providers import IP_FAMILIES, Configs, created_configs
 from hortus.domains.clusters.shoot.validation import problems_of
 from hortus.domains.clusters.shoot.workers import created_pools, pools_of, zones_of
-from hortus.domains.clusters.shoots import SHOOTS
+from hortus.domains.clusters.shoots import SHOOTS, DnsProvider
 from hortus.domains.clusters.types import Label, Networking, Runtime, RuntimeShoot, ShootAnnotation, ShootLabel
+from hortus.gardener.shoots.fields import DNS_REFERENCE, is_forbidden
 from hortus.kube import Object
 
 PRODUCTION: Final = "production"
@@ -78,7 +80,7 @@ def common_spec(runtime: Runtime, config: Configuration, context: Context, live:
     spec: Object = {
         "purpose": wanted.purpose,
         "region": wanted.region,
-        "secretBindingName": wanted.secret_binding_name,
+        **binding(runtime, config, context, live),
         "networking": _networking(wanted.networking, live),
         **placement(wanted, version(runtime, config, live)),
         "kubernetes": kubernetes(runtime, config, context, live),
@@ -129,4 +131,13 @@ def _dns(runtime: Runtime, config: Configuration) -> Object:
         "secretName": dns.secret_name,
         "type": dns.provider_type,
     }
-    return {"domain": domain, "providers": [provider]}
+    return {"domain": domain, "providers": [dns_provider(provider, version(runtime, config))]}
+
+
+def dns_provider(provider: Object, kubernetes_version: str) -> Object:
+    """A provider of `spec.dns` that names its Secret as Shoots of this version of Kubernetes do."""
+    name = converted(provider, DnsProvider, "DNS provider").secret_name
+    if not name or not is_forbidden(DNS_REFERENCE, kubernetes_version):
+        return provider
+    rest = {key: value for key, value in provider.items() if key != "secretName"}
+    return {"credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": name}, **rest}

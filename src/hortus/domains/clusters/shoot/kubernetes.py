@@ -9,11 +9,12 @@ from hortus.domains.clusters.shoot import versions
 from hortus.domains.clusters.shoot.context import Context
 from hortus.domains.clusters.shoot.live import LiveShoot
 from hortus.domains.clusters.types import OidcConfig, Runtime
+from hortus.gardener.shoots.fields import FORBIDDEN_FROM, OIDC_CONFIG
 from hortus.kube import Object, Resource, yaml
 
 CONFIG_MAP_KEY: Final = "config.yaml"
-STRUCTURED_FROM: Final = "1.32"
-"""From this version on Gardener refuses `oidcConfig` (ValidateShoot of its API server, release 1.117)."""
+STRUCTURED_FROM: Final = FORBIDDEN_FROM[OIDC_CONFIG]
+"""From this version on Gardener refuses `oidcConfig`."""
 CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
 
 

@@ -10,16 +10,17 @@ from __future__ import annotations
 import msgspec
 
 from hortus.domains.clusters.configuration import Configuration
+from hortus.domains.clusters.shoot.bindings import binding, leaves_secret_binding
 from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
-from hortus.domains.clusters.shoot.conversion import common_spec, head, provider_part
+from hortus.domains.clusters.shoot.conversion import common_spec, dns_provider, head, provider_part
 from hortus.domains.clusters.shoot.extensions import patched_extensions
-from hortus.domains.clusters.shoot.kubernetes import has_structured_authentication
+from hortus.domains.clusters.shoot.kubernetes import has_structured_authentication, version
 from hortus.domains.clusters.shoot.live import LiveShoot
 from hortus.domains.clusters.shoot.problems import ConversionError
 from hortus.domains.clusters.shoot.profile import Offer
 from hortus.domains.clusters.shoot.providers import patched_configs
 from hortus.domains.clusters.shoot.validation import problems_of
-from hortus.domains.clusters.shoot.workers import patched_pools, same_pools, zones_of
+from hortus.domains.clusters.shoot.workers import has_pools, patched_pools, same_pools, zones_of
 from hortus.domains.clusters.shoots import ShootProvider
 from hortus.domains.clusters.types import FIELD_MANAGER, Runtime
 from hortus.kube import Object
@@ -29,8 +30,8 @@ from hortus.schema.merge import owned_matches
 class Patch(msgspec.Struct, frozen=True):
     """The requests that bring a live Shoot up to its Runtime, in their order; read only."""
 
-    drop_oidc: Object | None
-    """A merge patch that takes the old OIDC fields off, where structured authentication replaces them."""
+    replacement: Object | None
+    """A merge patch of the fields that others take the place of: OIDC, the SecretBinding, Secrets of DNS providers."""
     pools: Object | None
     """A merge patch that replaces pools, infrastructure and control plane; only when the pools differ."""
     shoot: Object
@@ -51,15 +52,20 @@ def patch_for(
     if problems := problems_of(runtime, config, context, live=live, profile=profile):
         raise ConversionError(problems)
     shoot = _configuration(runtime, live, config, context)
-    drop_oidc = _drop_oidc(live) if has_structured_authentication(runtime, config, context, live) else None
+    replacement = _replacement(runtime, live, config, context)
     pools = None if pools_in_place(shoot, live) else _pools(LiveShoot(shoot).spec.provider, live)
-    differs = bool(drop_oidc or pools) or not owned_matches(live.raw, shoot, FIELD_MANAGER)
-    return Patch(drop_oidc, pools, shoot, differs)
+    differs = bool(replacement or pools) or not owned_matches(live.raw, shoot, FIELD_MANAGER)
+    return Patch(replacement, pools, shoot, differs)
 
 
 def pools_in_place(shoot: Object, live: LiveShoot) -> bool:
-    """True when a live Shoot has the pools of the configuration, in its order; verified after `Patch.pools`."""
+    """True when a live Shoot has the pools of the configuration, in its order, and nothing that they do not say."""
     return same_pools(LiveShoot(shoot).spec.provider.workers, live.spec.provider.workers)
+
+
+def pools_taken_over(shoot: Object, live: LiveShoot) -> bool:
+    """True when a live Shoot has all that the pools of the configuration say; verified after `Patch.pools`."""
+    return has_pools(live.spec.provider.workers, LiveShoot(shoot).spec.provider.workers)
 
 
 def _configuration(runtime: Runtime, live: LiveShoot, config: Configuration, context: Context) -> Object:
@@ -82,12 +88,24 @@ def _pools(wanted: ShootProvider, live: LiveShoot) -> Object:
     return _bound(live, {"provider": fields})
 
 
-def _drop_oidc(live: LiveShoot) -> Object | None:
-    """Gardener refuses both kinds of OIDC at once, and an apply takes off only what its manager set."""
+def _replacement(runtime: Runtime, live: LiveShoot, config: Configuration, context: Context) -> Object | None:
+    """Gardener refuses the old field and the new one at once, and an apply takes off only what its manager set."""
+    spec: Object = {}
+    if leaves_secret_binding(runtime, config, live):
+        spec |= {"secretBindingName": None, **binding(runtime, config, context, live)}
+    kubernetes: Object = {}
     oidc = live.spec.kubernetes.kube_api_server.oidc
-    if not (oidc.issuer_url and oidc.client_id):
-        return None
-    return _bound(live, {"kubernetes": {"kubeAPIServer": {"oidcConfig": None}}})
+    if oidc.issuer_url and oidc.client_id and has_structured_authentication(runtime, config, context, live):
+        kubernetes["kubeAPIServer"] = {"oidcConfig": None}
+    present, asked = list(live.spec.dns.providers), version(runtime, config, live)
+    providers = [dns_provider(one, asked) for one in present]
+    if providers != present:
+        # Below the version that forbids `secretName` Gardener writes it again, so both change at once.
+        spec["dns"] = {"providers": providers}
+        kubernetes["version"] = asked
+    if kubernetes:
+        spec["kubernetes"] = kubernetes
+    return _bound(live, spec) if spec else None
 
 
 def _bound(live: LiveShoot, spec: Object) -> Object:

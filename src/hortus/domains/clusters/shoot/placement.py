@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from hortus.domains.clusters.types import Runtime, RuntimeShoot
+from hortus.gardener.shoots.fields import CLOUD_PROFILE_NAME, is_forbidden
 from hortus.kube import Object
-from hortus.kube.versions import Version, VersionError
 
 CLOUD_PROFILES: Final = {
     "aws": "aws",
@@ -31,11 +31,6 @@ _EU_ACCESS: Final = {
         "support.gardener.cloud/eu-access-for-cluster-nodes": "true",
     },
 }
-_PROFILE_REFERENCES_SINCE = Version("1.34")
-"""From here on Gardener forbids `cloudProfileName` and takes `cloudProfile`.
-
-Source: gardener/gardener, pkg/apis/core/validation/shoot.go.
-"""
 
 
 def placement(shoot: RuntimeShoot, kubernetes_version: str) -> Object:
@@ -62,8 +57,6 @@ def tolerations(region: str) -> list[Object]:
 
 
 def _cloud_profile(name: str, kubernetes_version: str) -> Object:
-    try:
-        by_reference = Version(kubernetes_version) >= _PROFILE_REFERENCES_SINCE
-    except VersionError:
-        by_reference = False
-    return {"cloudProfile": {"kind": "CloudProfile", "name": name}} if by_reference else {"cloudProfileName": name}
+    if is_forbidden(CLOUD_PROFILE_NAME, kubernetes_version):
+        return {"cloudProfile": {"kind": "CloudProfile", "name": name}}
+    return {"cloudProfileName": name}

@@ -8,8 +8,9 @@ from typing import Final
 from hortus.domains.clusters.apiservers import ClientAuthentication
 from hortus.domains.clusters.configuration import Configuration
 from hortus.domains.clusters.shoot import versions
+from hortus.domains.clusters.shoot.bindings import binding_remarks
 from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
-from hortus.domains.clusters.shoot.kubernetes import STRUCTURED_FROM, has_structured_authentication, version
+from hortus.domains.clusters.shoot.kubernetes import has_structured_authentication, version
 from hortus.domains.clusters.shoot.live import LiveShoot
 from hortus.domains.clusters.shoot.pools import path_of
 from hortus.domains.clusters.shoot.workers import created_pools, patched_pools
@@ -26,12 +27,8 @@ def remarks_of(
     """Remarks on a valid Runtime, each with the field, its value and what is done instead."""
     by_config_map = has_structured_authentication(runtime, config, context, live)
     remarks = list(_ignored(runtime, structured=by_config_map))
-    if by_config_map and not context.structured_authentication:
-        text = (
-            f"from Kubernetes {STRUCTURED_FROM} on Gardener takes it by structured authentication alone, whatever the"
-        )
-        remarks.append(forbidden(OIDC_PATH, f"{text} flag structured-auth-enabled says"))
     if live is not None:
+        remarks += binding_remarks(runtime, live)
         remarks += _kept(runtime, config, live)
     return remarks
 
@@ -56,8 +53,12 @@ def _ignored_oidc(oidc: OidcConfig, *, structured: bool) -> Iterator[FieldError]
     for name, given in ignored:
         if given:
             yield forbidden(f"{OIDC_PATH}.{name}", "ignored: the cluster's API server gets no such setting")
-    own = oidc.client_id is not None and oidc.issuer_url is not None
-    if structured and own and oidc.username_prefix is None:
+    named = [
+        name for name, value in (("clientID", oidc.client_id), ("issuerURL", oidc.issuer_url)) if value is not None
+    ]
+    if structured and len(named) == 1:
+        yield forbidden(f"{OIDC_PATH}.{named[0]}", "ignored: without both clientID and issuerURL the default is used")
+    if structured and len(named) == 2 and oidc.username_prefix is None:
         # The Go system leaves it out and kube-apiserver does not default it in this form (KEP-3331).
         yield required(
             f"{OIDC_PATH}.usernamePrefix",

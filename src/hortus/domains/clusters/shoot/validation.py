@@ -56,7 +56,7 @@ def problems_of(
         problems += network_problems(runtime)
         problems += _name_problems(shoot, config)
     else:
-        problems += change_problems(runtime, live, context)
+        problems += change_problems(runtime, live, config, context)
     if profile is not None and not problems:
         problems += profile_problems(runtime, config, profile, live)
     return problems

@@ -7,12 +7,13 @@ and a pool of the same name keeps its zones, its update strategy and an image th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from hortus.domains.clusters.configuration import Configuration
 from hortus.domains.clusters.pools import Pool, PoolFields
 from hortus.domains.clusters.shoot import versions
 from hortus.domains.clusters.types import Runtime
+from hortus.gardener.shoots.equality import ROLLING, completed, has_pool, spelled_as
 from hortus.kube import Object
 from hortus.kube.patches import apply_merge_patch
 
@@ -24,16 +25,7 @@ AWS_WORKER_CONFIG: Final = {
 """Instance metadata only for those who hold a token, and one hop further than the machine itself, for its pods."""
 
 _DEFAULT_ARCHITECTURE: Final = "amd64"
-_DEFAULT_STRATEGY: Final = "AutoRollingUpdate"
-_GARDEN_DEFAULTS: Final[dict[str, Any]] = {
-    "cri": {"name": "containerd"},
-    "machine": {"architecture": _DEFAULT_ARCHITECTURE},
-    "maxSurge": 1,
-    "maxUnavailable": 0,
-    "systemComponents": {"allow": True},
-    "updateStrategy": _DEFAULT_STRATEGY,
-}
-"""The garden adds these fields to a pool without them (gardener/gardener, pkg/apis/core/v1beta1/defaults_shoot.go)."""
+_DEFAULT_STRATEGY: Final = ROLLING
 
 
 def pools_of(runtime: Runtime) -> list[Pool]:
@@ -52,9 +44,7 @@ def patched_pools(runtime: Runtime, config: Configuration, live: Sequence[Pool])
     """The pools of a live Shoot: those that stay in its order, then the new ones in the Runtime's."""
     place = {pool.fields.name: index for index, pool in enumerate(live)}
     pools = sorted(created_pools(runtime, config), key=lambda pool: place.get(pool.fields.name, len(live)))
-    return [
-        _aligned(pool, live[place[pool.fields.name]].fields) if pool.fields.name in place else pool for pool in pools
-    ]
+    return [_aligned(pool, live[place[pool.fields.name]]) if pool.fields.name in place else pool for pool in pools]
 
 
 def zones_of(pools: Iterable[Pool]) -> list[str]:
@@ -72,9 +62,21 @@ def removed_zones(runtime: Runtime, live: Iterable[Pool]) -> dict[int, list[str]
     return found
 
 
-def same_pools(one: Iterable[Object], other: Iterable[Object]) -> bool:
-    """True when two lists of pools are equal, order included, once the garden has filled in what was left out."""
-    return [_over(_GARDEN_DEFAULTS, pool) for pool in one] == [_over(_GARDEN_DEFAULTS, pool) for pool in other]
+def same_pools(wanted: Sequence[Object], live: Sequence[Object]) -> bool:
+    """True when a list of pools means what the live one does, order included, once the garden has filled in what was
+    left out."""
+    pairs = zip(wanted, live, strict=False)
+    return len(wanted) == len(live) and all(
+        completed(spelled_as(pool, present)) == completed(present) for pool, present in pairs
+    )
+
+
+def has_pools(live: Sequence[Object], wanted: Sequence[Object]) -> bool:
+    """True when the live pools have all that the wanted ones say, in their order. After a replacement of the whole list
+    every other field is the garden's own doing."""
+    return len(wanted) == len(live) and all(
+        has_pool(present, pool) for pool, present in zip(wanted, live, strict=False)
+    )
 
 
 def _requires_tokens(runtime: Runtime, config: Configuration) -> bool:
@@ -88,10 +90,11 @@ def _filled(pool: Pool, config: Configuration, tokens: bool) -> Pool:
     return Pool({**filled, "providerConfig": AWS_WORKER_CONFIG} if tokens else filled)
 
 
-def _aligned(pool: Pool, live: PoolFields) -> Pool:
-    """The pool as the live one has it where the Runtime leaves it open. Defaults that the garden filled in are not
-    taken over: they come back by themselves, and an apply must not depend on whether they are there yet."""
-    wanted = pool.fields
+def _aligned(pool: Pool, present: Pool) -> Pool:
+    """The pool as the live one has it where the Runtime leaves it open or means the same. Defaults that the garden
+    filled in are not taken over: they come back by themselves, and an apply must not depend on whether they are there
+    yet."""
+    wanted, live = pool.fields, present.fields
     machine: Object = {"image": {"version": _image_version(wanted, live)}}
     same_machine = (wanted.machine.type, wanted.machine.architecture) == (live.machine.type, None)
     if same_machine and live.machine.architecture not in (None, _DEFAULT_ARCHITECTURE):
@@ -101,22 +104,11 @@ def _aligned(pool: Pool, live: PoolFields) -> Pool:
         changes["updateStrategy"] = live.update_strategy
     if zones := list(dict.fromkeys([*live.zones, *wanted.zones])):
         changes["zones"] = zones
-    return Pool(apply_merge_patch(pool.raw, changes))
+    if wanted.kubernetes is not None and wanted.kubernetes.version and live.kubernetes is not None:
+        changes["kubernetes"] = {"version": versions.kept(wanted.kubernetes.version, live.kubernetes.version or "")}
+    return Pool(spelled_as(apply_merge_patch(pool.raw, changes), present.raw))
 
 
 def _image_version(pool: PoolFields, live: PoolFields) -> str:
     image, running = pool.machine.image, live.machine.image
     return versions.kept(image.version, running.version) if running.name == image.name else image.version
-
-
-def _over(defaults: Object, given: Object) -> Object:
-    """`given` with the defaults that it does not have."""
-    return {
-        **defaults,
-        **given,
-        **{
-            name: _over(default, given[name])
-            for name, default in defaults.items()
-            if isinstance(default, dict) and isinstance(given.get(name), dict)
-        },
-    }

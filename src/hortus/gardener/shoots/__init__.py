@@ -1,0 +1,1 @@
+"""Rules of Shoots by version of Kubernetes and Gardener."""
