@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.engine.test_wire import Calls
 
-from hortus.apiserver.builtin.shapes import static_defaults
+from hortus.apiserver.builtin.shapes import builtin_defaults
 from hortus.engine.apply import Applier
 from hortus.kube import Client, Discovery
 from hortus.kube.objects import GroupVersionKind, Object
@@ -184,7 +184,7 @@ def test_the_defaults_of_a_built_in_kind_are_none_of_a_custom_resource() -> None
 
 def test_the_known_defaults_are_those_that_the_api_server_has_within_atomic_values() -> None:
     found: set[tuple[str, str, str]] = set()
-    facts, defaults = builtin(), static_defaults()
+    facts, defaults = builtin(), builtin_defaults()
 
     @functools.cache
     def visit(name: str, field: str, inside: bool) -> None:

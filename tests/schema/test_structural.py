@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from hortus.schema import SchemaError, Structural
+from hortus.schema.checks import number_checks
+from hortus.schema.problems import invalid
 
 
 def structural(spec: dict[str, Any], **root: Any) -> Structural:
@@ -250,3 +252,36 @@ def test_a_schema_nested_beyond_reason_is_refused() -> None:
         schema = {"type": "object", "properties": {"a": schema}}
     with pytest.raises(SchemaError, match="nested"):
         Structural.compile(schema)
+
+
+class Counted(float):
+    """A number that counts its comparisons."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        type(self).compared += 1
+        return float(self) == other
+
+    def __le__(self, other: float) -> bool:
+        type(self).compared += 1
+        return float(self) <= other
+
+    def __ge__(self, other: float) -> bool:
+        type(self).compared += 1
+        return float(self) >= other
+
+    __hash__ = float.__hash__
+
+
+def test_a_fraction_is_compared_with_the_bounds_of_an_int32_and_with_nothing_between() -> None:
+    (fits,) = number_checks({"type": "integer", "format": "int32"}, native=True)
+    assert fits(Counted(1.5), "spec") is None  # of another type, which the check of types reports
+    assert Counted.compared <= 2
+    assert fits(3e9, "spec") == invalid("spec", 3e9, "spec in body must fit into 32 bits")
+
+
+def test_a_fraction_in_an_int32_is_of_another_type() -> None:
+    schema = {"type": "object", "properties": {"spec": {"type": "integer", "format": "int32"}}}
+    (found,) = Structural.compile(schema, native=True).validate({"spec": 1.5})
+    assert (found.path, found.reason) == ("spec", "FieldValueTypeInvalid")

@@ -55,8 +55,8 @@ def started_garden(
     """The API server alone: management cluster, and the garden's kinds in the logical cluster `garden`."""
     bound = _Bound()
     kubeconfigs = Kubeconfigs(bound, bound.allowed, Faults(settings.faults), settings, SystemClock())
-    kinds = {"garden": definitions(kubeconfigs.handlers())}
     admission = ShootAdmission("garden", settings, SystemClock())
+    kinds = {"garden": definitions(kubeconfigs.handlers(), mutate=admission.mutate)}
     with started_apiserver(extensions=kinds, folder=folder, settings=served, admission=[admission]) as server:
         bound.server = server
         admission.read_from(server.server.context.storage)

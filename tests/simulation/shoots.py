@@ -26,8 +26,8 @@ def small_shoot(project: str, number: int) -> Object:
         "metadata": {"name": f"demo-{number}", "namespace": f"garden-{project}"},
         "spec": {
             "purpose": "evaluation",
-            "cloudProfileName": profile,
-            "secretBindingName": "demo-binding",
+            "cloudProfile": {"kind": "CloudProfile", "name": profile},
+            "credentialsBindingName": "demo-binding",
             "region": region,
             "kubernetes": {"version": "1.34.1"},
             "networking": {"type": "calico", "nodes": "10.250.0.0/16"},

@@ -56,8 +56,8 @@ def shoot(name: str, *pools: Object, region: str = "eu-de-1") -> Object:
     return {
         "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {
-            "cloudProfileName": PROFILE,
-            "secretBindingName": "demo-binding",
+            "cloudProfile": {"kind": "CloudProfile", "name": PROFILE},
+            "credentialsBindingName": "demo-binding",
             "region": region,
             "kubernetes": {"version": "1.33.5"},
             "networking": {"type": "calico", "nodes": "10.250.0.0/16"},

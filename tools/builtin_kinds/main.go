@@ -1,10 +1,12 @@
-// Builtin_kinds writes the compact description of Kubernetes' built-in types that the embedded API server reads.
+// Builtin_kinds writes the compact description of Kubernetes' built-in types that the embedded API server reads, and
+// that of Gardener's types, which the simulated garden reads.
 //
-// It parses the published Go packages of the versions that go.mod names and keeps facts only: field names, protobuf
-// numbers, Go types, the markers that OpenAPI, server-side apply and strategic merge go by. Prose is left out.
-// The format is explained in src/hortus/schema/builtin/description.py, which reads it.
+// It parses the published Go packages of the versions that go.mod or gardener.mod names and keeps facts only: field
+// names, protobuf numbers, Go types, the markers that OpenAPI, server-side apply and strategic merge go by. Prose is left
+// out. The format is explained in src/hortus/schema/builtin/description.py, which reads it.
 //
 //	cd tools/builtin_kinds && go run . > ../../src/hortus/schema/builtin/kinds.txt
+//	cd tools/builtin_kinds && GOFLAGS=-modfile=gardener.mod go run . gardener > ../../src/hortus/gardener/types.txt
 package main
 
 import (
@@ -21,7 +23,9 @@ import (
 // A source is one Go package: the alias used in the description, where it is, and its OpenAPI name.
 type source struct{ alias, module, folder, openapi string }
 
-var sources = []source{
+var sources = kubernetes
+
+var kubernetes = []source{
 	{"meta", "k8s.io/apimachinery", "pkg/apis/meta/v1", "io.k8s.apimachinery.pkg.apis.meta.v1"},
 	{"core", "k8s.io/api", "core/v1", "io.k8s.api.core.v1"},
 	{"apps", "k8s.io/api", "apps/v1", "io.k8s.api.apps.v1"},
@@ -48,6 +52,35 @@ var sources = []source{
 		"io.k8s.kube-aggregator.pkg.apis.apiregistration.v1"},
 }
 
+const gardenerAPIs = "github.com/gardener/gardener/pkg/apis"
+
+// Kinds of the packages of Kubernetes are no roots here.
+var gardener = []source{
+	{"meta", "k8s.io/apimachinery", "pkg/apis/meta/v1", "io.k8s.apimachinery.pkg.apis.meta.v1"},
+	{"core", "k8s.io/api", "core/v1", "io.k8s.api.core.v1"},
+	{"rbac", "k8s.io/api", "rbac/v1", "io.k8s.api.rbac.v1"},
+	{"networking", "k8s.io/api", "networking/v1", "io.k8s.api.networking.v1"},
+	{"autoscaling", "k8s.io/api", "autoscaling/v1", "io.k8s.api.autoscaling.v1"},
+	{"constants", gardenerAPIs, "core/v1beta1/constants", "com.github.gardener.gardener.pkg.apis.core.v1beta1.constants"},
+	{"garden", gardenerAPIs, "core/v1beta1", "com.github.gardener.gardener.pkg.apis.core.v1beta1"},
+	{"gardencore", gardenerAPIs, "core/v1", "com.github.gardener.gardener.pkg.apis.core.v1"},
+	{"security", gardenerAPIs, "security/v1alpha1", "com.github.gardener.gardener.pkg.apis.security.v1alpha1"},
+	{"seedmanagement", gardenerAPIs, "seedmanagement/v1alpha1", "com.github.gardener.gardener.pkg.apis.seedmanagement.v1alpha1"},
+	{"operations", gardenerAPIs, "operations/v1alpha1", "com.github.gardener.gardener.pkg.apis.operations.v1alpha1"},
+}
+
+// Packages whose kinds Gardener's description holds.
+var owned = map[string]bool{"garden": true, "gardencore": true, "security": true, "seedmanagement": true, "operations": true}
+
+// Gardener's API server checks no enumeration by its schema: their types are texts there.
+var ofGardener = false
+
+// The modules whose versions the head of the description names, and whose types it holds.
+var (
+	modules = []string{"k8s.io/api", "k8s.io/apimachinery", "k8s.io/apiextensions-apiserver", "k8s.io/kube-aggregator"}
+	about   = "Kubernetes' built-in"
+)
+
 // Types that are no kinds of their own but travel on the wire.
 var wanted = []string{
 	"meta.Status", "meta.DeleteOptions", "meta.CreateOptions", "meta.UpdateOptions", "meta.PatchOptions",
@@ -59,6 +92,10 @@ var wanted = []string{
 
 func main() {
 	log.SetFlags(0)
+	if len(os.Args) > 1 && os.Args[1] == "gardener" {
+		ofGardener, sources, wanted, about = true, gardener, nil, "Gardener's"
+		modules = []string{gardenerAPIs, "k8s.io/api", "k8s.io/apimachinery"}
+	}
 	known := map[string]*goType{}
 	for _, src := range sources {
 		if err := parsePackage(src); err != nil {
@@ -79,8 +116,7 @@ func moduleFolder(module string) (string, error) {
 }
 
 func moduleVersions() string {
-	text, err := exec.Command("go", "list", "-m", "-f", "{{.Path}}@{{.Version}}", "k8s.io/api", "k8s.io/apimachinery",
-		"k8s.io/apiextensions-apiserver", "k8s.io/kube-aggregator").Output()
+	text, err := exec.Command("go", append([]string{"list", "-m", "-f", "{{.Path}}@{{.Version}}"}, modules...)...).Output()
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -107,7 +143,7 @@ func reachable(known map[string]*goType) map[string]bool {
 		}
 	}
 	for name, t := range known {
-		if t.isKind {
+		if t.isKind && (!ofGardener || owned[strings.Split(name, ".")[0]]) {
 			visit(name)
 		}
 	}
@@ -118,7 +154,7 @@ func reachable(known map[string]*goType) map[string]bool {
 }
 
 func write(out *bufio.Writer, known map[string]*goType, keep map[string]bool) {
-	fmt.Fprintf(out, "# Facts about Kubernetes' built-in types, written by tools/builtin_kinds from\n# %s\n", moduleVersions())
+	fmt.Fprintf(out, "# Facts about %s types, written by tools/builtin_kinds from\n# %s\n", about, moduleVersions())
 	for _, src := range sources {
 		fmt.Fprintf(out, "= %s %s\n", src.alias, src.openapi)
 		var names []string

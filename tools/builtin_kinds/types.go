@@ -27,6 +27,7 @@ type field struct {
 	number   string // protobuf field number, or - where the field does not travel in protobuf
 	typ      string // such as *string, []core.Container, map[string]quantity
 	ref      string // the struct or enumeration it refers to
+	goName   string // of a text with a type of its own, such as v1beta1.CRIName
 	flags    string
 	attrs    []string
 	docMarks map[string]string
@@ -38,7 +39,7 @@ var special = map[string]string{
 	"resource.Quantity": "quantity", "intstr.IntOrString": "intstr", "runtime.RawExtension": "raw",
 	"types.UID": "string", "types.NodeName": "string", "runtime.Unknown": "raw",
 	"authentication.ExtraValue": "strings", "authorization.ExtraValue": "strings", "certificates.ExtraValue": "strings",
-	"apiextensions.JSON": "json", "apiextensions.JSONSchemaPropsOrArray": "schemaOrArray",
+	"garden.CapabilityValues": "strings", "apiextensions.JSON": "json", "v1.JSON": "json", "apiextensions.JSONSchemaPropsOrArray": "schemaOrArray",
 	"apiextensions.JSONSchemaPropsOrBool":        "schemaOrBool",
 	"apiextensions.JSONSchemaPropsOrStringArray": "schemaOrStrings",
 }
@@ -232,6 +233,7 @@ func (s *packageScope) convert(name string, structure *ast.StructType) *goType {
 func (s *packageScope) convertField(astField *ast.Field) (field, bool) {
 	f := field{number: "-", docMarks: marks(astField.Doc)}
 	f.typ, f.ref = s.typeOf(astField.Type)
+	f.goName = s.goName(astField.Type)
 	if astField.Tag == nil {
 		return f, false
 	}
@@ -312,6 +314,30 @@ func (s *packageScope) typeOf(expr ast.Expr) (typ, ref string) {
 	return fmt.Sprintf("%T", expr), ""
 }
 
+// GoName is the name that Go prints of a text that has a type of its own, in a list, a map or by itself.
+func (s *packageScope) goName(expr ast.Expr) string {
+	switch expr := expr.(type) {
+	case *ast.StarExpr:
+		return s.goName(expr.X)
+	case *ast.ArrayType:
+		return s.goName(expr.Elt)
+	case *ast.MapType:
+		return s.goName(expr.Value)
+	case *ast.SelectorExpr:
+		if alias := expr.X.(*ast.Ident).Name; scopes[alias] != nil {
+			return scopes[alias].goName(expr.Sel)
+		}
+		if typ, _ := s.typeOf(expr); typ == "string" {
+			return expr.X.(*ast.Ident).Name + "." + expr.Sel.Name
+		}
+	case *ast.Ident:
+		if typ, _ := s.typeOf(expr); typ == "string" && !basic[expr.Name] {
+			return s.source.folder[strings.LastIndex(s.source.folder, "/")+1:] + "." + expr.Name
+		}
+	}
+	return ""
+}
+
 // Named resolves a named type: a special one, an alias of something basic, an enumeration, or a struct.
 func (s *packageScope) named(alias, name string) (typ, ref string) {
 	full := alias + "." + name
@@ -320,7 +346,7 @@ func (s *packageScope) named(alias, name string) (typ, ref string) {
 	}
 	if owner := scopes[alias]; owner != nil {
 		if target, ok := owner.aliases[name]; ok {
-			if _, marked := owner.docs[name]["enum"]; marked {
+			if _, marked := owner.docs[name]["enum"]; marked && !ofGardener {
 				return full, full
 			}
 			return owner.typeOf(target)
@@ -352,6 +378,9 @@ func (t *goType) write(out *bufio.Writer, alias string) {
 			words = append(words, f.flags)
 		}
 		words = append(words, f.attrs...)
+		if ofGardener && f.goName != "" {
+			words = append(words, "as:"+f.goName)
+		}
 		fmt.Fprintf(out, " %s\n", strings.Join(words, " "))
 	}
 }

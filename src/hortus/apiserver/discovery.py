@@ -242,6 +242,8 @@ def _subresources(kind: Kind) -> dict[str, tuple[dict[str, str], list[str]]]:
     for (group, plural, name), verbs in WRITTEN.items():
         if (group, plural) == (resource.group, resource.plural):
             found[name] = (own, verbs)
+    for name, verbs in kind.definition.written.items():
+        found[name] = (own, verbs)
     for name in kind.definition.subresources:
         found[name] = (own, ["create"])
     if not resource.group:

@@ -162,7 +162,8 @@ class Router:
         if scope.subresource == "scale" and definition.scale is not None:
             return await self._scale(request, scope, info, query)
         resource = definition.resource
-        allowed = WRITTEN.get((resource.group, resource.plural, scope.subresource))
+        further = definition.written.get(scope.subresource)
+        allowed = further or WRITTEN.get((resource.group, resource.plural, scope.subresource))
         if allowed is None:
             if scope.subresource != "status" or not definition.status:
                 raise not_found(scope.kind, scope.name) if scope.kind.custom else no_such_resource()

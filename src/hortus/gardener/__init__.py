@@ -2,6 +2,7 @@
 
 - `livemigration`: the states, rules and steps of moving a control plane between seeds.
 - `machineimages`: machine images of OpenStack as CloudProfiles describe them.
+- `shoots`: the rules of creating and changing a Shoot.
 
 Each rule is compared with Gardener's own code in tests (`make oracles`).
 """

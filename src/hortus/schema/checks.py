@@ -17,7 +17,7 @@ from hortus.schema.quoting import quote
 Check = Callable[[Any, str], FieldError | None]
 
 INT64_MAX = 2**63 - 1
-_INT32 = range(-(2**31), 2**31)
+_INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
 _SAFE_FLOAT = float(2**53 - 1)
 """Largest float that Kubernetes accepts as a JSON integer."""
 
@@ -135,7 +135,8 @@ def number_checks(schema: Mapping[str, Any], *, native: bool) -> tuple[Check, ..
 
 
 def _fits_int32(value: Any, path: str) -> FieldError | None:
-    if value in _INT32:
+    # Compared and not looked up: a range is searched from its beginning for a float.
+    if _INT32_MIN <= value <= _INT32_MAX:
         return None
     return _invalid(path, value, "must fit into 32 bits")
 

@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from tests.apiserver.wire import Wire
 
 from hortus.apiserver.builtin.forms import FORMS, autoscaler_v1, autoscaler_v2
-from hortus.apiserver.builtin.shapes import Shapes
-from hortus.schema.builtin import builtin
+from hortus.apiserver.builtin.shapes import plain_shapes
 
 from .objects import random_object
 
-_SHAPES = Shapes(builtin(), {})
+_SHAPES = plain_shapes()
 
 
 def _shaped(dice: random.Random, name: str, api_version: str) -> dict[str, Any]:

@@ -18,9 +18,8 @@ from tests.oracles.programs import GoProgram, go_program
 from hortus.apiserver.builtin.catalogue import definitions
 from hortus.apiserver.builtin.protobuf import decode, encode, encode_watch_event
 from hortus.apiserver.builtin.protobuf.envelope import type_of
-from hortus.apiserver.builtin.shapes import Shapes
+from hortus.apiserver.builtin.shapes import plain_shapes
 from hortus.kube.errors import BadRequest
-from hortus.schema.builtin import builtin
 
 from .objects import random_object
 
@@ -35,7 +34,7 @@ _OTHERS = [
     ("autoscaling/v1", "Scale"),
     ("authentication.k8s.io/v1", "TokenRequest"),
 ]
-_SHAPES = Shapes(builtin(), {})
+_SHAPES = plain_shapes()
 
 
 @pytest.fixture(scope="session")

@@ -198,7 +198,7 @@ async def one(here: World) -> Object:
     return await here.client.get(RUNTIMES, "rt-1", here.namespace)
 
 
-VERSIONS = st.sampled_from(["1.30.9", "1.31", "1.31.4", "1.32.0", "1.33"])
+VERSIONS = st.sampled_from(["1.31.9", "1.31", "1.31.4", "1.32.0", "1.32"])
 IMAGES = st.sampled_from(["1500.1.0", "1592.1.0", "1592.2.0", "1700"])
 
 

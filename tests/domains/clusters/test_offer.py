@@ -23,6 +23,7 @@ from hortus.kube import Client
 from hortus.kube.access import Access
 from hortus.kube.objects import Object
 from hortus.simulation.garden.content import cloud_profiles
+from hortus.testing import FakeClock
 
 HUGE = runtime(pool=pool(zones=["eu-central-1a"], machine={"type": "huge"}))
 
@@ -39,6 +40,7 @@ def _conversion(profiles: Cache | None) -> Conversion:
         structured_authentication=False,
         ignore_removed_zones=False,
         bindings=GardenBindings(Garden(client, "garden-demo", Cache("shoots"))),
+        clock=FakeClock(),
         profiles=profiles,
     )
 

@@ -12,7 +12,7 @@ from hortus.gardener.machineimages import (
     MachineImageRequest,
     UnreadableProfile,
     cloud_profile_problems,
-    defaulted,
+    defaulted_profile,
     profile_of,
     select_image,
     warnings_of,
@@ -306,14 +306,14 @@ def flavors_of(found: Object) -> Any:
 def test_flavors_are_taken_from_the_provider_over_what_was_there() -> None:
     config = apply_merge_patch(GOOD, flavored({**ANY, "capabilities": {"gpu": ["yes"]}}))
     core = offered(capabilityFlavors=[{"gpu": ["no"]}])
-    found = defaulted(cloud_profile(config, machineCapabilities=CAPABILITIES, machineImages=core))
+    found = defaulted_profile(cloud_profile(config, machineCapabilities=CAPABILITIES, machineImages=core))
     assert flavors_of(found) == [{"gpu": ["yes"]}]
-    assert defaulted(found) is found
+    assert defaulted_profile(found) is found
 
 
 def test_an_old_version_gives_a_flavor_for_each_architecture_by_name() -> None:
     regions = [{"name": "eu", "id": "b", "architecture": "arm64"}, {"name": "eu", "id": "a"}, {"name": "us", "id": "c"}]
-    found = defaulted(
+    found = defaulted_profile(
         cloud_profile(apply_merge_patch(GOOD, version(regions=regions)), machineCapabilities=CAPABILITIES)
     )
     assert flavors_of(found) == [{"architecture": ["amd64"]}, {"architecture": ["arm64"]}]
@@ -323,8 +323,8 @@ def test_nothing_is_defaulted_without_capabilities_or_while_the_profile_is_delet
     plain = cloud_profile(GOOD)
     leaving = cloud_profile(GOOD, machineCapabilities=CAPABILITIES)
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert defaulted(plain) is plain
-    assert defaulted(leaving) is leaving
+    assert defaulted_profile(plain) is plain
+    assert defaulted_profile(leaving) is leaving
 
 
 # Warnings.
@@ -358,7 +358,7 @@ def load(path: Path) -> Object:
 @pytest.mark.parametrize("name", ["cloudprofile-03-CloudProfile.yaml", "cloudprofile-04-CloudProfile.yaml"])
 def test_samples_of_cloud_profiles_are_valid(samples: Path, name: str) -> None:
     assert cloud_profile_problems(profile_of(load(samples / name))) == []
-    assert cloud_profile_problems(profile_of(defaulted(load(samples / name)))) == []
+    assert cloud_profile_problems(profile_of(defaulted_profile(load(samples / name)))) == []
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ _CREATED_ON_PUT |= {"Role", "RoleBinding", "APIService"}
 _SHOWN_DELETED = frozenset({"PersistentVolume", "PersistentVolumeClaim", "Pod", "PodTemplate", "ResourceQuota"})
 _SHOWN_DELETED |= {"Service", "ServiceAccount", "CSIDriver", "CSINode", "StorageClass", "VolumeAttachment"}
 _ALL_VERBS = frozenset({"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"})
-_CELL_PREFIX = "cell:"
+CELL_PREFIX = "cell:"
 
 
 class CatalogueEntry(NamedTuple):
@@ -143,8 +143,8 @@ def entries(text: str) -> list[CatalogueEntry]:
 def definition(entry: CatalogueEntry) -> ResourceDefinition:
     """The ResourceDefinition by which the server serves the kind."""
     resource, options = entry.resource, entry.options
-    columns = _columns(entry)
-    printers = {column.path: printer(column.path.removeprefix(_CELL_PREFIX)) for column in columns}
+    columns = columns_of(entry)
+    printers = {column.path: printer(column.path.removeprefix(CELL_PREFIX)) for column in columns}
     rules = STRATEGIES.get(entry.type_name, BuiltinStrategy)
     strategy = rules(resource, entry.type_name, builtin_shapes(), printers)
     return ResourceDefinition(
@@ -159,28 +159,30 @@ def definition(entry: CatalogueEntry) -> ResourceDefinition:
         end=end_namespace if entry.type_name == "core.Namespace" else None,
         ignored=IGNORED.get(entry.type_name, {}),
         zero=ZERO.get(resource.kind, {}),
-        short_names=_words(options, "short"),
-        categories=_words(options, "cat"),
+        short_names=words_of(options, "short"),
+        categories=words_of(options, "cat"),
         columns=columns,
         status="status" in options,
         status_on_create="status-on-create" in options,
         scale=_SCALE if "scale" in options else None,
-        field_selectors=_words(options, "fields"),
+        field_selectors=words_of(options, "fields"),
         field_values=FIELD_VALUES.get(resource.kind, {}),
         stored=FORMS.get(entry.type_name),
         generation="generation" in options,
         name_rule=_NAME_RULES.get(resource.kind, "subdomain"),
         shows_deleted=resource.kind in _SHOWN_DELETED,
         create_on_update=resource.kind in _CREATED_ON_PUT,
-        verbs=frozenset(_words(options, "verbs")) or _ALL_VERBS,
+        verbs=frozenset(words_of(options, "verbs")) or _ALL_VERBS,
     )
 
 
-def _words(options: dict[str, str], name: str) -> tuple[str, ...]:
+def words_of(options: dict[str, str], name: str) -> tuple[str, ...]:
+    """The words of an option."""
     return tuple(word for word in options.get(name, "").split(",") if word)
 
 
-def _columns(entry: CatalogueEntry) -> tuple[TableColumn, ...]:
+def columns_of(entry: CatalogueEntry) -> tuple[TableColumn, ...]:
+    """The columns of a kind's table; the path of each names its cell."""
     listed = entry.columns or (("Created At", "created_at", frozenset[str]()),)
     if "unnamed" not in entry.options:
         listed = (("Name", ".metadata.name", frozenset[str]()), *listed)
@@ -188,7 +190,7 @@ def _columns(entry: CatalogueEntry) -> tuple[TableColumn, ...]:
         TableColumn(
             name=name,
             # All are computed here: an empty JSONPath would print differently from a cluster's printers.
-            path=_CELL_PREFIX + cell,
+            path=CELL_PREFIX + cell,
             type=next((_COLUMN_TYPES[option] for option in options if option in _COLUMN_TYPES), "string"),
             format="name" if cell == ".metadata.name" else "",
             priority=1 if "wide" in options else 0,

@@ -44,10 +44,14 @@ _NOT_REQUIRED = frozenset({("discovery.EndpointSlice", "endpoints")})
 
 
 class Schemas:
-    """Builds and caches the schema of each type of one description."""
+    """Builds and caches the schema of each type of one description.
 
-    def __init__(self, description: Description) -> None:
+    With `zero_times` no time is required: Go writes one that is not set as null.
+    """
+
+    def __init__(self, description: Description, *, zero_times: bool = False) -> None:
         self._description = description
+        self._unset = frozenset({"time", "microtime"} if zero_times else ())
         self._built: dict[str, Object] = {}
         self._open: set[str] = set()
 
@@ -77,7 +81,11 @@ class Schemas:
             "type": "object",
             "properties": {key: self._property(field) for key, field in fields.items()},
         }
-        required = [key for key, field in fields.items() if field.required and (name, key) not in _NOT_REQUIRED]
+        required = [
+            key
+            for key, field in fields.items()
+            if field.required and field.kind not in self._unset and (name, key) not in _NOT_REQUIRED
+        ]
         if required:
             schema["required"] = sorted(required)
         if declared.atomic:
@@ -89,9 +97,10 @@ class Schemas:
         extra: Object = {}
         if field.shape == "list":
             schema = {"type": "array", "items": schema}
-            extra["x-kubernetes-list-type"] = field.list_type or "atomic"
-            if field.keys:
-                extra["x-kubernetes-list-map-keys"] = list(field.keys)
+            list_type, keys = _merged(field)
+            extra["x-kubernetes-list-type"] = list_type
+            if keys:
+                extra["x-kubernetes-list-map-keys"] = list(keys)
         elif field.shape == "map":
             schema = {"type": "object", "additionalProperties": schema}
         if field.shape != "list" and field.list_type:
@@ -112,9 +121,20 @@ class Schemas:
         return self.of(field.ref)
 
 
-def kind_schema(name: str, gvk: GroupVersionKind) -> Object:
-    """The schema of a whole object of the kind alias.Name."""
-    return {**shared().of(name), "x-kubernetes-group-version-kind": [gvk._asdict()]}
+def _merged(field: FieldDescription) -> tuple[str, tuple[str, ...]]:
+    """The type and the keys of a list for server-side apply.
+
+    A list without a type is merged as by strategic merge (k8s.io/kube-openapi, pkg/schemaconv), else atomic.
+    """
+    strategy, key = field.patch
+    if field.list_type or "merge" not in strategy.split(","):
+        return field.list_type or "atomic", field.keys
+    return ("map", (key,)) if key else ("set", ())
+
+
+def kind_schema(name: str, gvk: GroupVersionKind, schemas: Schemas | None = None) -> Object:
+    """The schema of a whole object of the kind alias.Name; without `schemas` of a built-in one."""
+    return {**(schemas or shared()).of(name), "x-kubernetes-group-version-kind": [gvk._asdict()]}
 
 
 @functools.cache

@@ -12,11 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hortus.apiserver.builtin.cells import Printer
-from hortus.apiserver.builtin.scalars import ScalarError
-from hortus.apiserver.builtin.shapes import Shapes
 from hortus.apiserver.resources.definition import FieldProblem, WriteContext
 from hortus.apiserver.resources.failures import cannot_decode
 from hortus.kube.objects import Object, Resource
+from hortus.schema.builtin import ShapeError, Shapes
 
 Hook = Callable[[Object], None]
 _WRITABLE = ("annotations", "finalizers", "labels", "ownerReferences")
@@ -104,5 +103,5 @@ class BuiltinStrategy:
                 self._shapes.shape_field(obj, self.type_name, "status")
             else:
                 self._shapes.shape(obj, self.type_name)
-        except ScalarError as error:
+        except ShapeError as error:
             raise cannot_decode(self.resource, str(error)) from None

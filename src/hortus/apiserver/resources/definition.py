@@ -76,6 +76,11 @@ SubresourceHandler = Callable[[Object, Object, WriteContext], Awaitable[Object]]
 """Answers a POST to a custom subresource: (the object, the request body, context) -> the response body."""
 
 
+Mutator = Callable[[Object, Object | None, WriteContext], Awaitable[None]]
+"""Changes an object as admission plugins of its API server do, in place: (the object, the stored one or None for a new
+object, context). Raises an ApiError to refuse."""
+
+
 Answerer = Callable[[Object, WriteContext], Awaitable[Object]]
 """Answers a POST of a kind that is never stored, such as a SubjectAccessReview: the object -> the object with its
 answer."""
@@ -121,6 +126,11 @@ class ResourceDefinition(msgspec.Struct, frozen=True):
     """Further subresources, answered by POST (such as `shoots/adminkubeconfig`)."""
     answer: Answerer | None = None
     """Set for kinds that are never stored (reviews): create runs defaults and validation, then this."""
+    written: Mapping[str, list[str]] = msgspec.field(default_factory=dict)
+    """Further subresources that are written like the object (such as `shoots/binding`), with their verbs."""
+    mutate: Mutator | None = None
+    """Called with each write before webhooks and validation. Its changes have no owner, and it raises the generation of
+    an object that it changes itself."""
     field_selectors: tuple[str, ...] = ()
     """Selectable fields beyond metadata.name and metadata.namespace."""
     field_values: Mapping[str, Callable[[Object], str]] = msgspec.field(default_factory=dict)

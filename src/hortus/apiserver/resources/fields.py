@@ -18,7 +18,7 @@ _ALL_BUT_STATUS_OF_CUSTOM: FieldSet = {"f:spec": {}, "f:metadata": {}}
 
 def record(kind: Kind, old: Object | None, obj: Object, scope: RequestScope, manager: str, now: float) -> None:
     """Records in `obj` that `manager` owns the difference from `old` (None: everything)."""
-    if scope.subresource == "binding" and old is not None:
+    if scope.kind.suffix == "core/pods" and scope.subresource == "binding" and old is not None:
         obj["metadata"]["managedFields"] = old["metadata"].get("managedFields", [])  # the assigned node has no owner
         return
     entries = update(

@@ -57,6 +57,11 @@ def complete(kind: Kind, obj: Object, context: WriteContext) -> None:
         kind.definition.allocate(obj, None)
 
 
+async def mutate(kind: Kind, obj: Object, old: Object | None, context: WriteContext) -> None:
+    if kind.definition.mutate is not None:
+        await kind.definition.mutate(obj, old, context)
+
+
 def allocate(kind: Kind, obj: Object, old: Object, subresource: str) -> None:
     if kind.definition.allocate is not None and not subresource:
         kind.definition.allocate(obj, old)
@@ -75,7 +80,7 @@ def isolated(kind: Kind, subresource: str, obj: Object, old: Object) -> Object:
 
     Built-in kinds accept metadata on `status` too, custom resources do not (KEP-95, CRD subresources).
     """
-    if not kind.definition.status or subresource == "binding":
+    if not kind.definition.status or (subresource == "binding" and kind.suffix == "core/pods"):
         return obj
     if subresource not in ("status", "approval"):
         status = old.get("status")

@@ -30,6 +30,7 @@ from hortus.apiserver.resources.preparing import (
     check_uid,
     complete,
     isolated,
+    mutate,
     prepare_create,
     prepare_update,
     read_again,
@@ -75,11 +76,13 @@ async def create(
     if not applied:
         fields.record(kind, None, obj, scope, options.manager, now)
     complete(kind, obj, context)
+    await mutate(kind, obj, None, context)
     review = await review_of(ctx, scope, "CREATE", options)
     if review is not None and await review.mutate(obj, None):
         read_object(kind, obj, QUIET)
         prepare_create(kind, obj, context)
         complete(kind, obj, context)
+        await mutate(kind, obj, None, context)
     check(kind, scope, [*await problems_of(ctx, scope, obj, None), *kind.definition.strategy.validate(obj, context)])
     await admit(ctx, scope, "CREATE", obj, None, options, review)
     outcome = await _store_create(ctx, scope, obj, options, warnings, generated=generated)
@@ -207,11 +210,13 @@ async def store_update(
     if not applied:
         fields.record(kind, old, obj, scope, options.manager, now)
     allocate(kind, obj, old, scope.subresource)
+    await mutate(kind, obj, old, context)
     review = await review_of(ctx, scope, "UPDATE", options)
     if review is not None and await review.mutate(obj, old):
         obj = read_again(kind, scope.subresource, obj, old)
         prepare_update(kind, obj, old, context)
         allocate(kind, obj, old, scope.subresource)
+        await mutate(kind, obj, old, context)
     obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     if unchanged(old, obj):
         if review is not None:

@@ -98,7 +98,7 @@ async def serve(
     if isinstance(backend, SqliteBackend):
         state.note_database()
     admission.read_from(server.context.storage)
-    _add_garden(server, garden, clock)
+    _add_garden(server, garden, admission, clock)
     hibernation = Hibernation(server, GARDEN, Disruption(clock))
     server.intercept(hibernation)
     server.reach_pods(SimulatedPages())
@@ -130,13 +130,13 @@ def _garden_settings(config: dict[str, Any]) -> GardenSettings:
         raise CannotRun(str(error)) from None
 
 
-def _add_garden(server: ApiServer, settings: GardenSettings, clock: SteppedClock) -> None:
+def _add_garden(server: ApiServer, settings: GardenSettings, admission: ShootAdmission, clock: SteppedClock) -> None:
     async def allowed(user: UserInfo, verb: str, group: str, resource: str) -> bool:
         asked = Attributes(GARDEN, user, verb, group=group, resource=resource)
         return (await server.authorizer.authorize(asked)).allowed
 
     kubeconfigs = Kubeconfigs(ClusterIssuer(server.clusters), allowed, Faults(settings.faults), settings, clock)
-    server.extend(GARDEN, definitions(kubeconfigs.handlers()))
+    server.extend(GARDEN, definitions(kubeconfigs.handlers(), mutate=admission.mutate))
 
 
 async def _prepare(server: ApiServer, spares: Sequence[str]) -> None:

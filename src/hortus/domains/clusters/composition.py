@@ -50,6 +50,7 @@ from hortus.engine.deputies import Deputies
 from hortus.engine.leftovers import LeftoverRecorder
 from hortus.engine.rollouts import RolloutGate
 from hortus.kube import Client
+from hortus.kube.clock import Clock
 from hortus.kube.objects import Object, ObjectKey, key_of
 
 NAME = "runtime-controller"
@@ -159,7 +160,8 @@ class _Parts:
         if settings.check_profiles:
             profiles = manager.caches_of(garden).get(CLOUD_PROFILES, transform=profile_outline)
         self._profiles = profiles
-        self._conversion = _conversion(client, workloads, settings, GardenBindings(self._garden), profiles)
+        bindings = GardenBindings(self._garden)
+        self._conversion = _conversion(client, manager.clock, workloads, settings, bindings, profiles)
         self._refusals = Refusals(self.wiring.clock, self._conversion.offer)
 
     def sources(self) -> list[Source]:
@@ -219,7 +221,12 @@ class _Parts:
 
 
 def _conversion(
-    client: Client, workloads: Workloads, settings: Settings, bindings: GardenBindings, profiles: Cache | None
+    client: Client,
+    clock: Clock,
+    workloads: Workloads,
+    settings: Settings,
+    bindings: GardenBindings,
+    profiles: Cache | None,
 ) -> Conversion:
     config_map = settings.configuration.converter.kubernetes.api_server.acl.config_map_name
     return Conversion(
@@ -231,6 +238,7 @@ def _conversion(
         structured_authentication=settings.structured_authentication,
         ignore_removed_zones=settings.ignore_removed_zones,
         bindings=bindings,
+        clock=clock,
         profiles=profiles,
     )
 

@@ -41,6 +41,7 @@ from hortus.domains.clusters.shoot import (
 )
 from hortus.domains.clusters.types import NOT_PERMITTED, ConditionType, Reason, Runtime
 from hortus.engine import NEVER, WARNING, Actor, Cache, NotReadable, StepError
+from hortus.kube.clock import Clock
 from hortus.kube.objects import Object, ObjectKey
 
 NOT_APPLIED = "NotApplied"
@@ -61,6 +62,7 @@ class Conversion:
         structured_authentication: bool,
         ignore_removed_zones: bool,
         bindings: GardenBindings,
+        clock: Clock,
         profiles: Cache | None = None,
     ) -> None:
         """`profiles` holds what `profile_outline` leaves of the garden's CloudProfiles; without it none is asked."""
@@ -72,6 +74,7 @@ class Conversion:
         self._switches = Context(structured_authentication=structured_authentication)
         self._ignore_removed_zones = ignore_removed_zones
         self._bindings = bindings
+        self._clock = clock
         self._profiles = profiles
 
     async def shoot(self, runtime: Runtime) -> Object:
@@ -117,6 +120,7 @@ class Conversion:
             operator_cidrs=ranges.operator,
             nat_address=ranges.nat,
             credentials_binding=binding,
+            now=self._clock.now(),
             ignore_removed_zones=self._ignore_removed_zones,
         )
 

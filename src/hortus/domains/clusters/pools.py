@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TypeVar
 
 import msgspec
-from msgspec import field
 
 from hortus.engine.typed import NotReadable
 from hortus.kube import Object
@@ -34,12 +33,17 @@ class PoolVolume(Fields, frozen=True):
     type: str | None = None
 
 
-class PoolTaint(Fields, frozen=True):
-    effect: str
-    key: str
+class PoolReserved(Fields, frozen=True):
+    cpu: str | int | float = 0
+    memory: str | int | float = 0
+
+
+class PoolKubelet(Fields, frozen=True):
+    kube_reserved: PoolReserved | None = None
 
 
 class PoolKubernetes(Fields, frozen=True):
+    kubelet: PoolKubelet | None = None
     version: str | None = None
 
 
@@ -50,12 +54,7 @@ class PoolFields(Fields, frozen=True):
     machine: PoolMachine
     minimum: int = 0
     maximum: int = 0
-    data_volumes: tuple[PoolVolume, ...] = ()
     kubernetes: PoolKubernetes | None = None
-    labels: dict[str, str] = field(default_factory=dict)
-    max_surge: int | str | None = None
-    max_unavailable: int | str | None = None
-    taints: tuple[PoolTaint, ...] = ()
     update_strategy: str | None = None
     volume: PoolVolume | None = None
     zones: tuple[str, ...] = ()

@@ -6,14 +6,14 @@
 
 - `select_image`: the image of a pool; `kept_images`: the record of it in the status of a Worker.
 - `cloud_profile_problems`: broken rules of a CloudProfile, each with its path; `warnings_of`: regions without an image.
-- `defaulted`: the CloudProfile with the capability flavors that its provider configuration has.
+- `defaulted_profile`: the CloudProfile with the capability flavors that its provider configuration has.
 - `machine_deployments`: names and numbers of the machine deployments of a Worker's pools.
 
 Sources: gardener/gardener-extension-provider-openstack, docs/operations/operations.md; gardener/enhancements, GEP-33.
 """
 
 from hortus.gardener.machineimages.capabilities import AMD64, ARCHITECTURE, ARM64, CapabilityDefinition, is_compatible
-from hortus.gardener.machineimages.defaulting import defaulted
+from hortus.gardener.machineimages.defaulting import defaulted_profile
 from hortus.gardener.machineimages.deployments import (
     MachineDeployment,
     MachinePool,
@@ -55,7 +55,7 @@ __all__ = [
     "UnreadableProfile",
     "cloud_label_key",
     "cloud_profile_problems",
-    "defaulted",
+    "defaulted_profile",
     "is_compatible",
     "kept_images",
     "machine_deployments",

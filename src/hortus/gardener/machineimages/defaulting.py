@@ -14,7 +14,7 @@ from hortus.gardener.machineimages.profile import PROVIDER, ProviderVersion, pro
 from hortus.kube.objects import Object
 
 
-def defaulted(cloud_profile: Object) -> Object:
+def defaulted_profile(cloud_profile: Object) -> Object:
     """The CloudProfile with its defaults; itself where it needs none. Raises UnreadableProfile."""
     profile = profile_of(cloud_profile)
     config, metadata = profile.provider_config, cloud_profile.get("metadata") or {}

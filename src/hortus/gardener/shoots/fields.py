@@ -5,6 +5,7 @@ Source: gardener/gardener 1.150, pkg/api/core/validation/shoot.go and docs/usage
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Final
 
@@ -12,6 +13,7 @@ from hortus.kube.versions import Version, VersionError
 
 OIDC_CONFIG: Final = "spec.kubernetes.kubeAPIServer.oidcConfig"
 CLOUD_PROFILE_NAME: Final = "spec.cloudProfileName"
+ADDONS: Final = "spec.addons"
 OLD_BINDING: Final = "spec.secretBindingName"
 DNS_REFERENCE: Final = "spec.dns.providers[].secretName"
 
@@ -21,13 +23,20 @@ FORBIDDEN_FROM: Final[Mapping[str, str]] = {
     "spec.kubernetes.kubeControllerManager.podEvictionTimeout": "1.33",
     CLOUD_PROFILE_NAME: "1.34",
     OLD_BINDING: "1.34",
-    "spec.addons": "1.35",
+    ADDONS: "1.35",
     DNS_REFERENCE: "1.35",
     "spec.kubernetes.kubeAPIServer.enableAnonymousAuthentication": "1.35",
     "spec.kubernetes.kubeAPIServer.watchCacheSizes.default": "1.35",
     "spec.kubernetes.kubeScheduler.kubeMaxPDVols": "1.35",
 }
 """The first version of Kubernetes without a field, by the field's path."""
+
+
+@functools.cache
+def forbidden_since(field: str) -> tuple[int, int]:
+    """Major and minor version of the first Kubernetes without a field of the table."""
+    first = Version(FORBIDDEN_FROM[field])
+    return first.major, first.minor
 
 
 def is_forbidden(field: str, kubernetes: str) -> bool:

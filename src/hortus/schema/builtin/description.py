@@ -16,7 +16,8 @@ The format, line by line:
 Go types are written as in Go, with words for those of a form of their own: bytes, time, microtime, duration, quantity,
 intstr, raw (RawExtension), fields (FieldsV1), json, strings (a list that is a message of its own), schemaOrBool,
 schemaOrArray, schemaOrStrings. Flags: `!` required, `+` in JSON even when empty, `z` left out when a zero struct.
-Attributes: keys:a,b (list map), set, atomic, patch:STRATEGY:KEY, default:JSON.
+Attributes: keys:a,b (list map), set, atomic, patch:STRATEGY:KEY, default:JSON, as:GOTYPE (the type of a text that has
+one of its own).
 """
 
 from __future__ import annotations
@@ -50,6 +51,10 @@ class FieldDescription(NamedTuple):
     patch: tuple[str, str]
     """Patch strategy and merge key."""
     default: dict[str, Any] | str | int | bool | None
+    go_name: str = ""
+    """The name of the type of a text that has one of its own."""
+    within: str = ""
+    """The embedded structs that hold it, in the description of another struct."""
 
 
 class TypeDescription(NamedTuple):
@@ -118,7 +123,8 @@ class Description:
                 if field.name:
                     found[field.name] = field
                 else:
-                    found.update(self.json_fields(field.ref))
+                    inner = self.json_fields(field.ref).items()
+                    found |= {key: one._replace(within=_joined(field.ref, one.within)) for key, one in inner}
             self._flat[name] = found
         return found
 
@@ -138,7 +144,8 @@ class Description:
         if attributes and not attributes[0].strip("!+z"):
             flags, attributes = attributes[0], attributes[1:]
         shape, pointer, kind, ref = self._go_type(alias, go_type)
-        list_type, keys, patch, default = _attributes(attributes)
+        go_name = next((word.removeprefix("as:") for word in attributes if word.startswith("as:")), "")
+        list_type, keys, patch, default = _attributes([word for word in attributes if not word.startswith("as:")])
         return FieldDescription(
             name="" if name == "<" else name,
             number=0 if number == "-" else int(number),
@@ -153,6 +160,7 @@ class Description:
             keys=keys,
             patch=patch,
             default=default,
+            go_name=go_name,
         )
 
     def _go_type(self, alias: str, text: str) -> tuple[str, bool, str, str]:
@@ -168,6 +176,11 @@ class Description:
         ref = text if "." in text else f"{alias}.{text}"
         kind = "enum" if self._lines[ref][0].partition(" ")[2].startswith("= ") else "struct"
         return shape, pointer, kind, ref
+
+
+def _joined(ref: str, within: str) -> str:
+    own = ref.partition(".")[2]
+    return f"{own}.{within}" if within else own
 
 
 def _attributes(

@@ -41,7 +41,7 @@ from hortus.simulation.garden.admission import ShootAdmission
 from hortus.simulation.garden.definitions import definitions
 from hortus.simulation.garden.hibernation import Hibernation
 from hortus.simulation.garden.issuing import ClusterIssuer
-from hortus.simulation.garden.kinds import LOGICAL_CLUSTERS, SHOOTS
+from hortus.simulation.garden.kinds import DECISIVE, LOGICAL_CLUSTERS, SHOOTS
 from hortus.simulation.garden.kubeconfigs import Issued, Kubeconfigs
 from hortus.simulation.settings import GardenSettings
 
@@ -136,7 +136,7 @@ class Fork:
         admission.read_from(server.context.storage)
         issuer, faults = _LiveIssuer(ClusterIssuer(server.clusters), self), Faults(simulation.faults)
         kubeconfigs = Kubeconfigs(issuer, _allowed, faults, simulation, clock)
-        server.extend(GARDEN, definitions(kubeconfigs.handlers()))
+        server.extend(GARDEN, definitions(kubeconfigs.handlers(), mutate=admission.mutate))
         self.store.fill = self._fill
 
     async def _serve(self) -> None:
@@ -154,8 +154,8 @@ class Fork:
         suffixes = sorted({kind.suffix for kind in registry.kinds("root") if "list" in kind.definition.verbs} - UNREAD)
         await asyncio.gather(*(self._ensure(f"root/{suffix}") for suffix in suffixes))
         if self.settings.garden is not None:
-            garden = sorted({kind.suffix for kind in registry._bound.get(GARDEN, {}).values()})
-            await asyncio.gather(*(self._ensure(f"{GARDEN}/{suffix}") for suffix in garden))
+            garden = [f"{GARDEN}/{one.group}/{one.plural}" for one in DECISIVE]
+            await asyncio.gather(*(self._ensure(bucket) for bucket in garden))
             for shoot in await self.server.local(GARDEN).list(SHOOTS):
                 self.names.take(shoot)
 

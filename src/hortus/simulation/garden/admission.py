@@ -1,4 +1,4 @@
-"""The admission of Shoots as in gardener-apiserver: references must exist, profiles and quotas be kept.
+"""Admission of Shoots as in gardener-apiserver: they are completed; references must exist, profiles and quotas be kept.
 
 Refusals are 403 with field errors in brackets, as Gardener's admission plugins answer; the rules that need nothing but
 the Shoot itself are its strategy's (`shoots`), and answer 422. A garden without any CloudProfile takes every Shoot:
@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
+from hortus.apiserver.resources.definition import WriteContext
 from hortus.apiserver.resources.scope import RequestScope
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.store.backend import StoreKey
@@ -27,10 +28,20 @@ from hortus.gardener.livemigration import (
     forbidden,
     forbidden_at_creation,
 )
-from hortus.gardener.machineimages import UnreadableProfile, cloud_profile_problems, defaulted, profile_of
+from hortus.gardener.machineimages import UnreadableProfile, cloud_profile_problems, defaulted_profile, profile_of
+from hortus.gardener.shoots import default
+from hortus.gardener.shoots.completing import (
+    add_tolerations,
+    complete_always,
+    complete_by_profile,
+    complete_domain,
+    complete_networks,
+    complete_new,
+)
+from hortus.gardener.shoots.preparing import prepare_binding, prepare_create, prepare_status, prepare_update
 from hortus.kube import naming
 from hortus.kube.clock import Clock
-from hortus.kube.errors import Forbidden
+from hortus.kube.errors import Forbidden, InternalError
 from hortus.kube.objects import Object, Resource
 from hortus.kube.quantities import Quantity
 from hortus.simulation.garden.kinds import (
@@ -38,6 +49,7 @@ from hortus.simulation.garden.kinds import (
     CORE,
     CREDENTIALS_BINDINGS,
     EXPOSURE_CLASSES,
+    NAMESPACED_CLOUD_PROFILES,
     PROJECTS,
     QUOTAS,
     SECRET_BINDINGS,
@@ -45,11 +57,15 @@ from hortus.simulation.garden.kinds import (
     SHOOTS,
     project_of,
 )
-from hortus.simulation.garden.offers import complete, problems
+from hortus.simulation.garden.kinds import profile_of as profile_of_shoot
+from hortus.simulation.garden.offers import problems
 from hortus.simulation.settings import GardenSettings
 
 _SUFFIX: Final = f"{CORE}/{SHOOTS.plural}"
 _PROFILES: Final = f"{CORE}/{CLOUD_PROFILES.plural}"
+_CLOUD_PROFILE: Final = CLOUD_PROFILES.kind
+DEFAULT_DOMAIN: Final = "shoot.example.org"
+"""Domain of shoots that bring none: <shoot>.<project>.<this>."""
 _BINDINGS: Final = (("secretBindingName", SECRET_BINDINGS), ("credentialsBindingName", CREDENTIALS_BINDINGS))
 
 
@@ -70,33 +86,78 @@ class ShootAdmission:
     async def admit(
         self, scope: RequestScope, operation: str, obj: Object | None, old: Object | None, *, dry_run: bool
     ) -> bool:
-        """Raises Forbidden; whether the object was completed."""
+        """Raises Forbidden; reports whether a CloudProfile was completed."""
         if scope.cluster == self._garden and scope.kind.suffix == _PROFILES and not scope.subresource:
             return _admit_profile(obj, old)
-        if scope.cluster != self._garden or scope.kind.suffix != _SUFFIX or scope.subresource or obj is None:
+        if (
+            scope.cluster != self._garden
+            or scope.kind.suffix != _SUFFIX
+            or obj is None
+            or scope.subresource not in ("", "binding")
+        ):
             return False
         if obj["metadata"].get("deletionTimestamp") or (old is not None and obj["spec"] == old["spec"]):
             return False
         profile = await self._profile(obj)
         if profile is None:
             return False
-        before = orjson.dumps(obj["spec"])
-        now = self._clock.now()
         if old is None:
             await self._check_project(scope, obj)
-            await self._merge_exposure(obj)
-        complete(obj, profile, now)
-        if found := list(problems(obj, old, profile, now)):
+        if found := list(problems(obj, old, profile, self._clock.now())):
             raise _refused(obj, found)
         await self._check_bindings(scope, obj, old)
         if old is not None:
             await self._check_migration(obj, old)
         elif found := forbidden_at_creation(msgspec.convert(obj, MovingShoot)):
             raise _refused(obj, found)
-        return orjson.dumps(obj["spec"]) != before
+        return False
+
+    async def mutate(self, shoot: Object, old: Object | None, context: WriteContext) -> None:
+        """Completes a Shoot, and prepares it for the store; a Mutator of the API server. Raises Forbidden."""
+        if old is not None and context.subresource == "status":
+            prepare_status(shoot, old)
+            return
+        await self._complete(shoot, old, context)
+        if old is None:
+            prepare_create(shoot)
+            default(shoot)  # of the parts that admission added, as when Gardener reads what it has stored
+        elif context.subresource == "binding":
+            prepare_binding(shoot, old)
+        else:
+            prepare_update(shoot, old)
+
+    async def _complete(self, shoot: Object, old: Object | None, context: WriteContext) -> None:
+        """The changes of admission plugins, in their order."""
+        spec, project = shoot["spec"], project_of(context.namespace)
+        if old is None:
+            found = ((await self._find(PROJECTS, project) or {}).get("spec") or {}).get("tolerations") or {}
+            add_tolerations(shoot, found.get("defaults") or ())
+        complete_domain(shoot, project, DEFAULT_DOMAIN)
+        if old is None and spec.get("cloudProfileName") and "cloudProfile" in spec:
+            raise InternalError("new shoot can only specify either cloudProfileName or cloudProfile reference")
+        profile = await self._profile(shoot)
+        if (
+            profile is not None
+            and not context.subresource
+            and (old is None or spec.get("exposureClassName") != old["spec"].get("exposureClassName"))
+        ):
+            await self._merge_exposure(shoot)
+        if old is None:
+            complete_new(shoot, context.user.username)
+        if seed := (await self._find(SEEDS, spec["seedName"]) if spec.get("seedName") else None):
+            complete_networks(shoot, seed["spec"])
+        if profile is not None and (broken := complete_by_profile(shoot, old, profile["spec"], self._clock.now())):
+            raise _refused(shoot, [str(one) for one in broken])
+        complete_always(shoot)
 
     async def _profile(self, shoot: Object) -> Object | None:
-        name = profile_name(shoot)
+        kind, name = profile_of_shoot(shoot)
+        if name and kind != _CLOUD_PROFILE:
+            found = await self._find(NAMESPACED_CLOUD_PROFILES, name, shoot["metadata"]["namespace"])
+            merged = ((found or {}).get("status") or {}).get("cloudProfileSpec")
+            if found is None or not merged:
+                raise _forbidden(shoot, f'namespacedcloudprofile.{CORE} "{name}" not found')
+            return {**found, "spec": merged}
         found = await self._find(CLOUD_PROFILES, name) if name else None
         if found is not None:
             return found
@@ -248,7 +309,7 @@ def _admit_profile(profile: Object | None, old: Object | None) -> bool:
     if profile is None or (old is not None and profile.get("spec") == old.get("spec")):
         return False
     try:
-        found = defaulted(profile)
+        found = defaulted_profile(profile)
         broken = [str(one) for one in cloud_profile_problems(profile_of(found))]
     except UnreadableProfile as error:
         broken, found = [str(error)], profile
@@ -315,9 +376,8 @@ def amount(text: str) -> Fraction:
 
 
 def profile_name(shoot: Object) -> str:
-    """The name of a Shoot's CloudProfile, by either of the fields that hold it."""
-    spec = shoot["spec"]
-    return str((spec.get("cloudProfile") or {}).get("name") or spec.get("cloudProfileName") or "")
+    """The name of a Shoot's CloudProfile."""
+    return profile_of_shoot(shoot)[1]
 
 
 def _machine_types(profile: Object) -> Mapping[str, Mapping[str, str]]:

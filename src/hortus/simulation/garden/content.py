@@ -36,13 +36,25 @@ _TAINTED = {"me-central2": "ksa-assured-workload"}
 """The taint of a region's seeds: only shoots that tolerate it are put there."""
 _NEAR, _FAR = 40, 220
 """Milliseconds between regions of one part of the world, and of two."""
+_NETWORKS = {"pods": "100.96.0.0/11", "services": "100.64.0.0/13"}
+"""The networks of Shoots that bring none."""
+_DNS_PROVIDER = {
+    "type": "aws-route53",
+    "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "namespace": "garden", "name": "seed-domain"},
+}
+_SEED_DNS = {
+    "provider": _DNS_PROVIDER,
+    "internal": {**_DNS_PROVIDER, "domain": "internal.example.org"},
+    "defaults": [{**_DNS_PROVIDER, "domain": "shoot.example.org"}],
+}
+"""The domains of seeds; that of Shoots is the one of Shoots that bring none."""
 _EXPOSURES = ("converged-cloud-internet",)
 """Names of exposure classes; on OpenStack clusters ask for one."""
 
 
 async def ensure_content(client: Client, project: str, now: float, *, seed_capacity: int = 0) -> None:
     """Create what is not there yet; what is there stays as it is. `seed_capacity` 0: seeds take any number."""
-    for wave in _waves(project, now, seed_capacity):
+    for wave in waves(project, now, seed_capacity=seed_capacity):
         await asyncio.gather(*(_create(client, resource, obj) for resource, obj in wave))
 
 
@@ -53,7 +65,8 @@ async def _create(client: Client, resource: Resource, obj: Object) -> None:
         return
 
 
-def _waves(project: str, now: float, capacity: int) -> Iterator[Iterable[tuple[Resource, Object]]]:
+def waves(project: str, now: float, *, seed_capacity: int = 0) -> Iterator[Iterable[tuple[Resource, Object]]]:
+    """The objects in the order in which they are created."""
     namespace = f"garden-{project}"
     yield [
         (NAMESPACES, _object(NAMESPACES, "garden")),
@@ -62,6 +75,7 @@ def _waves(project: str, now: float, capacity: int) -> Iterator[Iterable[tuple[R
     objects = [
         (PROJECTS, _object(PROJECTS, project, spec={"namespace": namespace}, status={"phase": "Ready"})),
         (_SECRETS, _object(_SECRETS, "demo-credentials", namespace=namespace)),
+        (_SECRETS, _object(_SECRETS, "seed-domain", namespace="garden")),
         (
             CREDENTIALS_BINDINGS,
             _object(
@@ -88,16 +102,28 @@ def _waves(project: str, now: float, capacity: int) -> Iterator[Iterable[tuple[R
                 secretRef={"name": "demo-credentials", "namespace": namespace},
             ),
         ),
+        (
+            CREDENTIALS_BINDINGS,
+            _object(
+                CREDENTIALS_BINDINGS,
+                BINDING,
+                namespace=namespace,
+                provider={"type": ",".join(PROVIDERS)},
+                credentialsRef={
+                    "apiVersion": "v1",
+                    "kind": "Secret",
+                    "name": "demo-credentials",
+                    "namespace": namespace,
+                },
+            ),
+        ),
     ]
     objects += [(_CONFIG_MAPS, one) for one in distances()]
     home, name = COORDINATOR_MAP
     objects.append((_CONFIG_MAPS, _object(_CONFIG_MAPS, name, namespace=home, data={"coordinator": "hortus"})))
     objects += [(CLOUD_PROFILES, profile) for profile in cloud_profiles()]
     objects += [(EXPOSURE_CLASSES, _object(EXPOSURE_CLASSES, name, handler="internet")) for name in _EXPOSURES]
-    counts: Counter[str] = Counter()
-    for provider, region in (*((name, one.regions[0]) for name, one in PROVIDERS.items()), *_FURTHER_SEEDS):
-        counts[provider] += 1
-        objects.append((SEEDS, _seed(provider, counts[provider], region, now, capacity)))
+    objects += [(SEEDS, seed) for seed in seeds(now, capacity=seed_capacity)]
     yield objects
 
 
@@ -137,6 +163,14 @@ def _milliseconds(one: str, other: str) -> int:
     return _NEAR if distance(one, other) < PART else _FAR
 
 
+def seeds(now: float, *, capacity: int = 0) -> Iterator[Object]:
+    """A Seed for each provider and a few more, each with its status at `now`; `capacity` is in Shoots, 0 for any."""
+    counts: Counter[str] = Counter()
+    for provider, region in (*((name, one.regions[0]) for name, one in PROVIDERS.items()), *_FURTHER_SEEDS):
+        counts[provider] += 1
+        yield _seed(provider, counts[provider], region, now, capacity)
+
+
 def _seed(provider: str, number: int, region: str, now: float, capacity: int) -> Object:
     stamp, room = format_time(now), {"shoots": str(capacity)}
     conditions = [
@@ -157,7 +191,9 @@ def _seed(provider: str, number: int, region: str, now: float, capacity: int) ->
         spec={
             "provider": {"type": provider, "region": region, "zones": [f"{region}{zone}" for zone in "abc"]},
             "settings": {"scheduling": {"visible": True}},
-            "networks": {"pods": "10.0.0.0/16", "services": "10.1.0.0/16"},
+            "networks": {"pods": "10.0.0.0/16", "services": "10.1.0.0/16", "shootDefaults": _NETWORKS},
+            "ingress": {"domain": f"{provider}-{number}.ingress.example.org", "controller": {"kind": "nginx"}},
+            "dns": _SEED_DNS,
             "accessRestrictions": [{"name": "eu-access-only"}],
             **({"taints": [{"key": _TAINTED[region]}]} if region in _TAINTED else {}),
         },

@@ -15,13 +15,22 @@ import yaml
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.resources.definition import SubresourceHandler, WriteContext
 from hortus.kube.clock import Clock
-from hortus.kube.errors import ApiError, InternalError, Invalid, NotFound, ServiceUnavailable, TooManyRequests
+from hortus.kube.errors import (
+    ApiError,
+    BadRequest,
+    InternalError,
+    Invalid,
+    NotFound,
+    ServiceUnavailable,
+    TooManyRequests,
+)
 from hortus.kube.objects import Object, format_time
 from hortus.simulation.faults import Faults
 from hortus.simulation.garden.kinds import technical_id
 from hortus.simulation.settings import GardenSettings
 
 GROUP_VERSION = "authentication.gardener.cloud/v1alpha1"
+_REQUESTS = frozenset({"AdminKubeconfigRequest", "ViewerKubeconfigRequest"})
 _LONGEST = 2**32 - 1
 _REACHABLE = ("external", "wildcard-tls-seed-bound", "internal", "unmanaged")
 """Names of advertised addresses that lead to the kube-apiserver, in the order they are put into a kubeconfig."""
@@ -75,6 +84,7 @@ class Kubeconfigs:
     async def _answer(
         self, kind: str, role: str, group: str, shoot: Object, body: Object, context: WriteContext
     ) -> Object:
+        _check_kind(kind, body)
         name = shoot["metadata"]["name"]
         asked, seconds = self._seconds(kind, name, body)
         fault = self._faults.kubeconfig(name)
@@ -113,6 +123,16 @@ class Kubeconfigs:
         if rule:
             raise _invalid(kind, name, "spec.expirationSeconds", f"Invalid value: {asked!r}: {rule}")
         return asked, max(1, round(self._settings.scaled(min(asked, self._settings.kubeconfig_maximum))))
+
+
+def _check_kind(kind: str, body: Object) -> None:
+    """Refuses the request of the other subresource, in the words of Go's decoder. Raises BadRequest."""
+    sent, version = body.get("kind") or kind, body.get("apiVersion") or GROUP_VERSION
+    if version == GROUP_VERSION and sent in _REQUESTS and sent != kind:
+        text = f"converting (v1alpha1.{sent}) to (v1alpha1.{kind}): unknown conversion"
+        raise BadRequest(f'{sent} in version "v1alpha1" cannot be handled as a {kind}: {text}')
+    if (sent, version) != (kind, GROUP_VERSION):
+        raise BadRequest(f'no kind "{sent}" is registered for version "{version}" in a garden: send a {kind}')
 
 
 def _addresses(kind: str, shoot: Object) -> list[tuple[str, str]]:

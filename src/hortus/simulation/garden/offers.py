@@ -7,47 +7,14 @@ docs/concepts/apiserver-admission-plugins.md.
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from hortus.kube.objects import Object, parse_time
 
 Worker = Mapping[str, Any]
-
-
-def complete(shoot: Object, profile: Object, now: float) -> None:
-    """Fill in what a Shoot leaves to the profile: images, their versions, the patch of its Kubernetes version."""
-    spec, offer = shoot["spec"], profile["spec"]
-    kubernetes = spec.setdefault("kubernetes", {})
-    kubernetes["version"] = _latest(_versions(offer, now), kubernetes.get("version") or "")
-    for worker in (spec.get("provider") or {}).get("workers") or ():
-        _complete_machine(worker["machine"], offer, now)
-
-
-def _complete_machine(machine: dict[str, Any], offer: Object, now: float) -> None:
-    types = {one["name"]: one for one in offer.get("machineTypes") or ()}
-    machine.setdefault("architecture", (types.get(machine["type"]) or {}).get("architecture") or "amd64")
-    images = offer.get("machineImages") or ()
-    if not images:
-        return
-    image = machine.setdefault("image", {})
-    image.setdefault("name", images[0]["name"])
-    found = next((one for one in images if one["name"] == image["name"]), None)
-    if found is not None and (version := _latest(_living(found["versions"], now), image.get("version") or "")):
-        image["version"] = version
-
-
-def _latest(versions: Iterable[Mapping[str, Any]], wanted: str) -> str:
-    """`wanted`, or the newest supported version that begins with it when it is not whole."""
-    if wanted.count(".") >= 2:
-        return wanted
-    prefix = f"{wanted}." if wanted else ""
-    fitting = [one["version"] for one in versions if one["version"].startswith(prefix) and _is_default(one)]
-    return max(fitting, key=_numbers, default=wanted)
-
-
-def _is_default(version: Mapping[str, Any]) -> bool:
-    return str(version.get("classification", "supported")) == "supported"
+_SINGULAR = {"pods": "pod", "services": "service", "nodes": "node"}
 
 
 def problems(shoot: Object, old: Object | None, profile: Object, now: float) -> Iterator[str]:
@@ -60,6 +27,7 @@ def problems(shoot: Object, old: Object | None, profile: Object, now: float) -> 
             f'does not match provider type "{spec["provider"]["type"]}"'
         )
         return
+    yield from _network_problems(spec.get("networking") or {})
     yield from _version_problems(spec, before, offer, now)
     regions = {region["name"]: region for region in offer.get("regions") or ()}
     region = regions.get(spec["region"])
@@ -71,6 +39,24 @@ def problems(shoot: Object, old: Object | None, profile: Object, now: float) -> 
     for index, worker in enumerate((spec.get("provider") or {}).get("workers") or ()):
         known = pools.get(worker["name"]) or {}
         yield from _worker_problems(f"spec.provider.workers[{index}]", worker, known, offer, region, now)
+
+
+def _network_problems(networking: Mapping[str, Any]) -> Iterator[str]:
+    """Networks of a Shoot that overlap."""
+    if "IPv4" not in networking.get("ipFamilies", ()):
+        return
+    for one, other, at in (
+        ("pods", "services", "services"),
+        ("pods", "nodes", "pods"),
+        ("services", "nodes", "services"),
+    ):
+        first, second = (
+            ipaddress.ip_network(text, strict=False) if (text := networking.get(name)) else None
+            for name in (one, other)
+        )
+        if first and second and first.version == second.version and first.overlaps(second):
+            names = f"shoot {_SINGULAR[one]} network intersects with shoot {_SINGULAR[other]} network"
+            yield f'spec.networking.{at}: Invalid value: "{networking[at]}": {names}'
 
 
 def _version_problems(spec: Object, before: Object, offer: Object, now: float) -> Iterator[str]:

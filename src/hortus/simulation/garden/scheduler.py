@@ -1,7 +1,6 @@
 """The simulated scheduler: gives each shoot a seed that fits, as `seeds` says.
 
 It owns: `spec.seedName` of shoots that have none, and their lastOperation as long as no seed fits.
-A real scheduler writes through `shoots/binding`; here the field is patched, which the generation shows alike.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class Scheduler:
         metadata = shoot["metadata"]
         patch = {"spec": {"seedName": seed}, "metadata": {"uid": metadata["uid"]}}
         updated = await self._client.patch(
-            SHOOTS, metadata["name"], patch, metadata["namespace"], field_manager=FIELD_MANAGER
+            SHOOTS, metadata["name"], patch, metadata["namespace"], subresource="binding", field_manager=FIELD_MANAGER
         )
         self._shoots.learn(updated)
 

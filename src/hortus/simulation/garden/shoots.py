@@ -1,67 +1,58 @@
-"""The additions of gardener-apiserver to a Shoot: generation rules, operation annotations, deletion checks, limits.
+"""The rules of gardener-apiserver for a Shoot: decoding and defaults, generation, deletion, and what is refused.
 
 Contract: gardener, pkg/apiserver/registry/core/shoot/strategy.go and docs/usage/shoot-operations/shoot_operations.md.
+Other objects decide too: `admission`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from hortus.apiserver.builtin.strategy import BuiltinStrategy
 from hortus.apiserver.resources.definition import FieldProblem, WriteContext
+from hortus.apiserver.resources.failures import cannot_decode
+from hortus.gardener.shoots import change_problems, default, shoot_problems
+from hortus.gardener.shoots.preparing import TRUE
 from hortus.kube.errors import Forbidden
 from hortus.kube.objects import Object
-from hortus.simulation.garden import immutable
+from hortus.schema.builtin import ShapeError
 from hortus.simulation.garden.kinds import project_of
-from hortus.simulation.garden.operations import FAILED, FORCE_DELETION, OPERATION_ANNOTATION, last_operation
 
 DELETION_CONFIRMATION = "confirmation.gardener.cloud/deletion"
 CONFIRMED_BY = "deletion.gardener.cloud/confirmed-by"
-DEFAULT_DOMAIN = "shoot.example.org"
-"""Domain of shoots that bring none: <shoot>.<project>.<this>."""
 NAME_LIMIT = 21
 """Longest sum of project name and shoot name; the technical ID goes into DNS names and infrastructure names."""
 
-_FORCE_DELETION_CODES = frozenset(
-    {
-        "ERR_CLEANUP_CLUSTER_RESOURCES",
-        "ERR_CONFIGURATION_PROBLEM",
-        "ERR_INFRA_DEPENDENCIES",
-        "ERR_INFRA_UNAUTHENTICATED",
-        "ERR_INFRA_UNAUTHORIZED",
-    }
-)
-_TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
-_IMMUTABLE = ("region", "schedulerName")
+MOST_NODES = 10_000
+"""The most nodes of a shoot (ours). There are names for a million of a pool: for more, the search of names would not
+end."""
+_JUDGED = ("annotations", "deletionTimestamp", "labels", "name")
+"""Metadata that rules look at."""
 
 
-class ShootStrategy:
+class ShootStrategy(BuiltinStrategy):
     """The rules of `core.gardener.cloud/v1beta1` Shoots."""
 
     def prepare_create(self, obj: Object, context: WriteContext) -> None:
-        spec = obj["spec"]
-        spec.setdefault("schedulerName", "default-scheduler")
-        _default(spec)
-        spec.setdefault("purpose", "evaluation")
-        project = project_of(context.namespace)
-        spec.setdefault("dns", {}).setdefault("domain", f"{obj['metadata'].get('name', '')}.{project}.{DEFAULT_DOMAIN}")
+        self._default(obj)
         self._confirmed_by(obj, {}, context)
 
     def prepare_update(self, obj: Object, old: Object, context: WriteContext) -> None:
-        if context.subresource:
+        if context.subresource == "status":
+            self._shape(obj, context.subresource)
             return
-        _default(obj["spec"])
+        self._default(obj)
         self._confirmed_by(obj, old, context)
-        if self._take_operation(obj, old) or _newly(obj, old, FORCE_DELETION):
-            obj["metadata"]["generation"] = old["metadata"].get("generation", 1) + 1
+
+    def _default(self, obj: Object) -> None:
+        try:
+            default(obj)
+        except ShapeError as error:
+            raise cannot_decode(self.resource, str(error)) from None
 
     def validate(self, obj: Object, context: WriteContext) -> list[FieldProblem]:
-        project = project_of(context.namespace)
-        name = obj["metadata"].get("name", "")
-        problems = []
-        if "--" in name:  # it would make shoot b--c of project a, and shoot c of project a--b, one cluster
-            text = f'Invalid value: "{name}": name may not contain two consecutive hyphens'
-            problems.append(FieldProblem("metadata.name", text))
+        project, name = project_of(context.namespace), obj["metadata"].get("name", "")
+        problems = _size_problems(obj)
         if len(project) + len(name) > NAME_LIMIT:
             problems.append(
                 FieldProblem(
@@ -70,50 +61,17 @@ class ShootStrategy:
                     f"{NAME_LIMIT} characters (project: {project}; shoot: {name})",
                 )
             )
-        if FORCE_DELETION in _annotations(obj):
-            problems.append(
-                FieldProblem(
-                    f"metadata.annotations[{FORCE_DELETION}]",
-                    "Forbidden: force-deletion annotation cannot be set on creation",
-                    "FieldValueForbidden",
-                )
-            )
-        return problems + immutable.own_problems(obj)
+        return [*problems, *(FieldProblem(*one) for one in shoot_problems(obj))]
 
     def validate_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]:
-        if context.subresource:
+        if context.subresource == "status":
             return _status_problems(obj, old)
-        problems = [
-            FieldProblem(f"spec.{field}", f'Invalid value: "{obj["spec"].get(field, "")}": field is immutable')
-            for field in _IMMUTABLE
-            if obj["spec"].get(field) != old["spec"].get(field)
-        ]
-        if old["spec"].get("secretBindingName") and obj["spec"].get("secretBindingName") not in (
-            old["spec"]["secretBindingName"],
-            None,
-        ):
-            problems.append(
-                FieldProblem(
-                    "spec.secretBindingName",
-                    f'Invalid value: "{obj["spec"]["secretBindingName"]}": field is immutable',
-                )
-            )
-        if obj["spec"] != old["spec"]:
-            problems += immutable.own_problems(obj) + immutable.change_problems(obj, old)
-        if _newly(obj, old, FORCE_DELETION):
-            problems += _force_deletion_problems(obj)
-        elif FORCE_DELETION in _annotations(old) and FORCE_DELETION not in _annotations(obj):
-            problems.append(
-                FieldProblem(
-                    f"metadata.annotations[{FORCE_DELETION}]",
-                    "Forbidden: force-deletion annotation cannot be removed once set",
-                    "FieldValueForbidden",
-                )
-            )
-        return problems
+        if obj["spec"] == old["spec"] and all(obj["metadata"].get(one) == old["metadata"].get(one) for one in _JUDGED):
+            return []
+        return [*_size_problems(obj), *(FieldProblem(*one) for one in change_problems(obj, old))]
 
     def check_delete(self, obj: Object, context: WriteContext) -> None:
-        if _annotations(obj).get(DELETION_CONFIRMATION) not in _TRUE:
+        if _annotations(obj).get(DELETION_CONFIRMATION) not in TRUE:
             name = obj["metadata"]["name"]
             raise Forbidden(
                 f'shoots.core.gardener.cloud "{name}" is forbidden: must have a "{DELETION_CONFIRMATION}" annotation '
@@ -122,72 +80,21 @@ class ShootStrategy:
             )
 
     def generation_changed(self, obj: Object, old: Object) -> bool:
-        if not old or obj["metadata"].get("generation") != old["metadata"].get("generation"):
-            return True
-        if ((obj["spec"].get("maintenance") or {}).get("confineSpecUpdateRollout")) is True:
-            return _hibernation(obj) != _hibernation(old)
-        return bool(obj["spec"] != old["spec"])
-
-    def cells(self, obj: Object, now: float) -> Mapping[str, Any]:
-        last = last_operation(obj)
-        return {
-            "profile": _cloud_profile(obj["spec"]),
-            "operation": f"{last['type']} {last['state']} ({last['progress']}%)" if last else "",
-            "hibernation": "Hibernated" if (obj.get("status") or {}).get("hibernated") else "Awake",
-        }
-
-    def _take_operation(self, obj: Object, old: Object) -> bool:
-        """Act on the operation annotation as the server does; returns whether the generation is raised.
-
-        Values are joined with `;`. The server takes off those that it has acted upon, gardenlet the rotations. A
-        `retry` that came before the failure waits for the next write after it.
-        """
-        annotations = obj["metadata"].get("annotations") or {}
-        wanted = annotations.get(OPERATION_ANNOTATION, "")
-        last = last_operation(old)
-        if not wanted or last is None:
-            return False
-        words = [word.strip() for word in wanted.split(";")]
-        new = wanted != _annotations(old).get(OPERATION_ANNOTATION)
-        done = {"reconcile"} | ({"retry"} if last["state"] == FAILED else set())
-        if rest := ";".join(word for word in words if word not in done):
-            annotations[OPERATION_ANNOTATION] = rest
-        else:
-            del annotations[OPERATION_ANNOTATION]
-        return any(word in done or (new and word.startswith("rotate-")) for word in words)
+        """Only of a new Shoot: admission, which comes later, may change a spec, and raises it (`preparing`)."""
+        return not old
 
     def _confirmed_by(self, obj: Object, old: Object, context: WriteContext) -> None:
         annotations = obj["metadata"].get("annotations")
         if not annotations:
             return
-        confirmed = annotations.get(DELETION_CONFIRMATION) in _TRUE
+        confirmed = annotations.get(DELETION_CONFIRMATION) in TRUE
         before = _annotations(old)
         if not confirmed:
             annotations.pop(CONFIRMED_BY, None)
-        elif before.get(DELETION_CONFIRMATION) in _TRUE and CONFIRMED_BY in before:
+        elif before.get(DELETION_CONFIRMATION) in TRUE and CONFIRMED_BY in before:
             annotations[CONFIRMED_BY] = before[CONFIRMED_BY]
         else:
             annotations[CONFIRMED_BY] = context.user.username
-
-
-def _default(spec: Object) -> None:
-    """Fill in the defaults of every write."""
-    workers = (spec.get("provider") or {}).get("workers") or ()
-    networking = spec.setdefault("networking", {})
-    if workers:
-        networking.setdefault("pods", "100.96.0.0/11")
-        networking.setdefault("services", "100.64.0.0/13")
-    for worker in workers:
-        worker.setdefault("maxSurge", 1)
-        worker.setdefault("maxUnavailable", 0)
-        worker.setdefault("cri", {"name": "containerd"})
-
-
-def _cloud_profile(spec: Mapping[str, Any]) -> str:
-    """The name by either field: `cloudProfileName` is empty from Kubernetes 1.34 on (gardener,
-    docs/usage/shoot/shoot_kubernetes_versions.md).
-    """
-    return str((spec.get("cloudProfile") or {}).get("name") or spec.get("cloudProfileName") or "")
 
 
 def _annotations(obj: Object) -> Mapping[str, str]:
@@ -204,22 +111,10 @@ def _status_problems(obj: Object, old: Object) -> list[FieldProblem]:
     ]
 
 
-def _newly(obj: Object, old: Object, annotation: str) -> bool:
-    return _annotations(obj).get(annotation) in _TRUE and _annotations(old).get(annotation) not in _TRUE
-
-
-def _hibernation(obj: Object) -> bool:
-    return bool((obj["spec"].get("hibernation") or {}).get("enabled"))
-
-
-def _force_deletion_problems(obj: Object) -> list[FieldProblem]:
-    path = f"metadata.annotations[{FORCE_DELETION}]"
-    if not obj["metadata"].get("deletionTimestamp"):
-        text = "Forbidden: force-deletion annotation cannot be set when Shoot deletionTimestamp is nil"
-        return [FieldProblem(path, text, "FieldValueForbidden")]
-    errors = (obj.get("status") or {}).get("lastErrors") or ()
-    if not any(_FORCE_DELETION_CODES & set(error.get("codes") or ()) for error in errors):
-        codes = ", ".join(sorted(_FORCE_DELETION_CODES))
-        text = f"Forbidden: force-deletion is only allowed while the Shoot's last errors hold one of {codes}"
-        return [FieldProblem(path, text, "FieldValueForbidden")]
-    return []
+def _size_problems(obj: Object) -> list[FieldProblem]:
+    """More nodes than the simulation has."""
+    total = sum(worker["minimum"] for worker in obj["spec"]["provider"].get("workers") or ())
+    if total <= MOST_NODES:
+        return []
+    text = f"Invalid value: {total}: the simulation has {MOST_NODES} nodes at most for a shoot"
+    return [FieldProblem("spec.provider.workers", text)]

@@ -83,6 +83,8 @@ async def copied(here: World, shoot: Object, config_map: Object, name: str) -> N
         "annotations": {**shoot["metadata"]["annotations"], **owner},
         "labels": shoot["metadata"]["labels"],
     }
+    if "cloudProfile" in made["spec"]:
+        made["spec"].pop("cloudProfileName", None)  # a new Shoot has one of the two
     reference = f"structured-auth-config-{name}"
     made["spec"]["kubernetes"]["kubeAPIServer"]["structuredAuthentication"] = {"configMapName": reference}
     metadata = {"name": reference, "namespace": here.garden_namespace}

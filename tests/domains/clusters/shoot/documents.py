@@ -6,7 +6,7 @@ from collections import deque
 
 from hortus.domains.clusters import shoot
 from hortus.domains.clusters.configuration import Configuration
-from hortus.domains.clusters.shoot import DEFAULT_CONTEXT, Context, LiveShoot, Offer, Patch, offer_of
+from hortus.domains.clusters.shoot import DEFAULT_CONTEXT, Context, ConversionError, LiveShoot, Offer, Patch, offer_of
 from hortus.domains.clusters.types import Runtime
 from hortus.engine.typed import read
 from hortus.kube import Object
@@ -43,7 +43,16 @@ def problems_of(
     live: Object | None = None,
     profile: Object | None = None,
 ) -> list[FieldError]:
-    return shoot.problems_of(read(Runtime, runtime), config, context, live=_live(live), profile=_offer(profile))
+    """The problems for which a Runtime becomes no Shoot, or no patch of `live`."""
+    given, offer = read(Runtime, runtime), _offer(profile)
+    try:
+        if live is None:
+            shoot.shoot_for(given, config, context, profile=offer)
+        else:
+            shoot.patch_for(given, LiveShoot(live), config, context, profile=offer)
+    except ConversionError as error:
+        return list(error.problems)
+    return []
 
 
 def remarks_of(

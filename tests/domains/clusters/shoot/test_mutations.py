@@ -90,14 +90,13 @@ def test_the_licence_is_an_annotation_when_there_is_one(licence: str | None, exp
     [
         ("1.28", "1.30", "1.30"),
         ("1.28", "1.27", "1.28"),
-        (None, "1.27.3", "1.29"),
+        (None, "1.28.3", "1.29"),
         (None, "1.30.0", "1.30.0"),
         ("", "1.29", "1.29"),
         ("1.30.4", "1.30", "1.30.4"),
         ("1.30.0", "1.30", "1.30"),
         ("1.30", "1.30.4", "1.30.4"),
         ("1.30", "1.30.0", "1.30.0"),
-        ("1.30", "garbage", "1.30"),
     ],
 )
 def test_kubernetes_is_never_taken_back(wanted: str | None, live: str, asked: str) -> None:
@@ -310,15 +309,16 @@ def test_token_bounds_gates_and_runtime_config_come_from_the_configuration() -> 
         runtime(),
         kubernetes__kubeApiServer={
             "maxTokenExpiration": "1h",
-            "featureGates": {"A": True},
-            "runtimeConfig": {"batch/v2": False},
+            "featureGates": {"ContainerCheckpoint": True},
+            "runtimeConfig": {"batch/v1beta1": False},
         },
-        kubernetes__kubelet={"featureGates": {"B": False}},
+        kubernetes__kubelet={"featureGates": {"NodeSwap": False}},
     )["kubernetes"]
-    assert kubernetes["kubelet"] == {"featureGates": {"B": False}}
+    assert kubernetes["kubelet"] == {"featureGates": {"NodeSwap": False}}
     api_server = kubernetes["kubeAPIServer"]
     assert api_server["serviceAccountConfig"] == {"extendTokenExpiration": False, "maxTokenExpiration": "720h0m0s"}
-    assert (api_server["featureGates"], api_server["runtimeConfig"]) == ({"A": True}, {"batch/v2": False})
+    assert api_server["featureGates"] == {"ContainerCheckpoint": True}
+    assert api_server["runtimeConfig"] == {"batch/v1beta1": False}
 
 
 # 3.4

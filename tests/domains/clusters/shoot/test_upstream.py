@@ -42,6 +42,8 @@ def _example(upstream: Path, name: str) -> Object:
 
 def _sample(upstream: Path) -> Object:
     found: Object = yaml.load((upstream / "kim/samples/infrastructuremanager_v1_runtime.yaml").read_text())
+    # Gardener refuses a Shoot without one.
+    found["spec"]["shoot"]["networking"]["type"] = "calico"
     return found
 
 

@@ -124,7 +124,6 @@ def test_pools_take_the_live_order_and_new_ones_follow_in_the_runtimes() -> None
         ({"maxSurge": 3}, False),
         ({"cri": {"name": "containerd"}}, True),
         ({"updateStrategy": "AutoRollingUpdate"}, True),
-        ({"updateStrategy": "AutoInPlaceUpdate"}, False),
         ({"machine": {"type": "m6i.xlarge"}}, False),
         ({"machine": {"type": "m6i.large", "architecture": "amd64"}}, True),
         ({"volume": {"size": "50Gi"}}, False),

@@ -13,11 +13,10 @@ from importlib import resources
 from hortus.apiserver.builtin.protobuf.decoding import Decoder
 from hortus.apiserver.builtin.protobuf.encoding import MessageEncoder
 from hortus.apiserver.builtin.protobuf.wire import BYTES, WireError, delimited, key, read_length, read_varint, skip
-from hortus.apiserver.builtin.scalars import ScalarError
-from hortus.apiserver.builtin.shapes import Shapes
+from hortus.apiserver.builtin.shapes import plain_shapes
 from hortus.kube.errors import BadRequest, NotAcceptable
 from hortus.kube.objects import GroupVersionKind, Object
-from hortus.schema.builtin import builtin
+from hortus.schema.builtin import ShapeError, builtin
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 
@@ -64,11 +63,6 @@ def _decoder() -> Decoder:
     return Decoder(builtin())
 
 
-@functools.cache
-def _shapes() -> Shapes:
-    return Shapes(builtin(), {})
-
-
 def speaks(api_version: str, kind: str) -> bool:
     """Reports whether objects of this kind, or lists of them, have a protobuf form."""
     return bool(type_of(api_version, kind)[0])
@@ -105,7 +99,7 @@ def decode(data: bytes, expected: GroupVersionKind | None = None) -> Object:
         raise BadRequest(f'no kind "{kind}" is registered for version "{api_version}" in protobuf')
     try:
         obj = {"apiVersion": api_version, "kind": kind} | _message(raw, name, is_list=is_list)
-    except (WireError, ScalarError) as error:
+    except (WireError, ShapeError) as error:
         version = api_version.rpartition("/")[2]
         raise BadRequest(f'{kind} in version "{version}" cannot be handled as a {kind}: {error}') from None
     return obj
@@ -114,12 +108,12 @@ def decode(data: bytes, expected: GroupVersionKind | None = None) -> Object:
 def _message(raw: bytes, name: str, *, is_list: bool) -> Object:
     if not is_list:
         obj = _decoder().message(raw, name)
-        _shapes().shape_whole(obj, name)
+        plain_shapes().shape_whole(obj, name)
         return obj
     found = _decoder().list_message(raw, name)
-    _shapes().shape_whole(found["metadata"], "meta.ListMeta")
+    plain_shapes().shape_whole(found["metadata"], "meta.ListMeta")
     for item in found["items"]:
-        _shapes().shape_whole(item, name)
+        plain_shapes().shape_whole(item, name)
     return found
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from hortus.apiserver.builtin.problems import every, forbidden, immutable, invalid, required, unsupported
 from hortus.apiserver.builtin.rules.selectors import not_negative, positive
-from hortus.apiserver.builtin.scalars import quantity
 from hortus.apiserver.builtin.strategy import BuiltinStrategy
 from hortus.apiserver.resources.definition import FieldProblem, WriteContext
 from hortus.kube.naming import dns_label, qualified_name
 from hortus.kube.objects import Object
+from hortus.kube.scalars import quantity
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _HIGHEST_USER_PRIORITY = 1_000_000_000

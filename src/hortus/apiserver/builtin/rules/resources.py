@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hortus.apiserver.builtin.problems import every, invalid
-from hortus.apiserver.builtin.scalars import quantity
 from hortus.apiserver.resources.definition import FieldProblem
 from hortus.kube.naming import qualified_name
+from hortus.kube.scalars import quantity
 
 _COUNTED = ("cpu", "memory")
 

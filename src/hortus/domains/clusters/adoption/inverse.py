@@ -18,28 +18,23 @@ from hortus.domains.clusters.configuration import Configuration
 from hortus.domains.clusters.reading import config_map_data
 from hortus.domains.clusters.shoot import (
     DEFAULT_CONTEXT,
-    SHOOTS,
     Context,
     ConversionError,
     LiveShoot,
-    Patch,
     authentication,
     authentication_name,
     has_structured_authentication,
     patch_for,
+    shoot_after,
 )
 from hortus.domains.clusters.shoot.kubernetes import CONFIG_MAP_KEY
 from hortus.domains.clusters.shoot.providers import PROVIDERS
-from hortus.domains.clusters.types import FIELD_MANAGER, Label, RequiredLabels, Runtime
+from hortus.domains.clusters.types import Label, RequiredLabels, Runtime
 from hortus.engine.typed import read
 from hortus.kube import Object, yaml
 from hortus.kube.objects import ObjectKey
-from hortus.kube.patches import apply_merge_patch
 from hortus.schema import FieldError
-from hortus.schema.merge import MergeSchema, apply
 from hortus.schema.problems import invalid, not_supported, required
-
-_ANYTHING = MergeSchema.compile({"type": "object", "x-kubernetes-preserve-unknown-fields": True})
 
 
 class Adoption(msgspec.Struct, frozen=True):
@@ -80,28 +75,6 @@ def runtime_from(
         return Adoption(document, cluster, problems=tuple(problems), notes=notes)
     found = [*differences_between(shoot.raw, patched), *structured_differences(runtime, config, context, structured)]
     return Adoption(document, cluster, differences=tuple(found), problems=tuple(problems), notes=notes, patched=patched)
-
-
-def shoot_after(live: LiveShoot, patch: Patch) -> Object:
-    """The Shoot once a patch was sent, as far as it follows without the garden and its schema."""
-    after = live.raw
-    for step in (patch.replacement, patch.pools):
-        if step is not None:
-            after = apply_merge_patch(after, step)
-    return applied(after, patch)
-
-
-def applied(after: Object, patch: Patch) -> Object:
-    """The Shoot once the last step of a patch was sent, as far as it follows without the garden and its schema."""
-    return apply(
-        after,
-        patch.shoot,
-        manager=FIELD_MANAGER,
-        api_version=SHOOTS.api_version,
-        now=0.0,
-        schema=_ANYTHING,
-        force=True,
-    )
 
 
 def _lacking(shoot: LiveShoot) -> list[FieldError]:

@@ -14,13 +14,13 @@ import msgspec
 
 from hortus.domains.clusters import service
 from hortus.domains.clusters.adoption.comparison import Difference, differences_between, unified
-from hortus.domains.clusters.adoption.inverse import applied, structured_differences
+from hortus.domains.clusters.adoption.inverse import structured_differences
 from hortus.domains.clusters.adoption.landscape import Landscape
 from hortus.domains.clusters.adoption.planning import Plan, PlannedObject, belongs
 from hortus.domains.clusters.adoption.report import Entry, Outcome
 from hortus.domains.clusters.adoption.sources import ClusterObject
 from hortus.domains.clusters.garden import CONFIG_MAPS, SHOOTS
-from hortus.domains.clusters.shoot import ConversionError, LiveShoot, Patch, patch_for
+from hortus.domains.clusters.shoot import ConversionError, LiveShoot, Patch, applied, patch_for
 from hortus.domains.clusters.types import FIELD_MANAGER, RUNTIMES, Annotation, Runtime
 from hortus.kube import Client
 from hortus.kube.errors import AlreadyExists, Conflict, KubeError, NotFound

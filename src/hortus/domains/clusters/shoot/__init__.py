@@ -3,7 +3,6 @@
     shoot = shoot_for(runtime, config, context)                  # to create
     patch = patch_for(runtime, live, config, context)            # to bring a live one up to the Runtime
     config_map = authentication(runtime, config)                 # with structured authentication: before either
-    problems = problems_of(runtime, config, context, live=live)  # all of them, as values
 
 A Runtime comes as its struct, a live Shoot as `LiveShoot`, a CloudProfile as its `Offer`. Results are plain objects,
 ready to be sent, and share parts with the arguments: nobody changes either. A Runtime that cannot be converted raises
@@ -16,12 +15,18 @@ from hortus.domains.clusters.shoot.context import DEFAULT_CONTEXT, Context
 from hortus.domains.clusters.shoot.conversion import shoot_for
 from hortus.domains.clusters.shoot.kubernetes import authentication, authentication_name, has_structured_authentication
 from hortus.domains.clusters.shoot.live import LiveShoot
-from hortus.domains.clusters.shoot.patching import Patch, patch_for, pools_in_place, pools_taken_over
+from hortus.domains.clusters.shoot.patching import (
+    Patch,
+    applied,
+    patch_for,
+    pools_in_place,
+    pools_taken_over,
+    shoot_after,
+)
 from hortus.domains.clusters.shoot.placement import profile_name
 from hortus.domains.clusters.shoot.problems import ConversionError
 from hortus.domains.clusters.shoot.profile import Offer, kept_offer, offer_of, profile_outline
 from hortus.domains.clusters.shoot.remarks import remarks_of
-from hortus.domains.clusters.shoot.validation import problems_of
 from hortus.domains.clusters.shoots import SHOOTS
 
 __all__ = [
@@ -32,6 +37,7 @@ __all__ = [
     "LiveShoot",
     "Offer",
     "Patch",
+    "applied",
     "authentication",
     "authentication_name",
     "by_credentials_binding",
@@ -42,9 +48,9 @@ __all__ = [
     "patch_for",
     "pools_in_place",
     "pools_taken_over",
-    "problems_of",
     "profile_name",
     "profile_outline",
     "remarks_of",
+    "shoot_after",
     "shoot_for",
 ]

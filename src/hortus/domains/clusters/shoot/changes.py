@@ -14,8 +14,8 @@ from hortus.domains.clusters.shoot.networks import network_problems, size_proble
 from hortus.domains.clusters.shoot.pools import path_of
 from hortus.domains.clusters.shoot.providers import ZONED, new_zones
 from hortus.domains.clusters.shoot.workers import pools_of, removed_zones, zones_of
-from hortus.domains.clusters.shoots import ShootNetworking, ShootProvider, ShootSpec, tolerance_of
-from hortus.domains.clusters.types import Label, Networking, Runtime, RuntimeShoot
+from hortus.domains.clusters.shoots import ShootNetworking, ShootProvider
+from hortus.domains.clusters.types import Label, Networking, Runtime
 from hortus.schema import FieldError
 from hortus.schema.problems import forbidden, invalid, required, too_many
 
@@ -32,7 +32,6 @@ def change_problems(runtime: Runtime, live: LiveShoot, config: Configuration, co
     if not all(spec.networking.ranges.values()):
         problems += network_problems(runtime)
     problems += _network_changes(shoot.networking, spec.networking)
-    problems += _availability_changes(shoot, spec)
     if problems:
         return problems
     return [*_zone_changes(runtime, spec.provider, context), *_zone_room(runtime, spec.provider)]
@@ -67,16 +66,6 @@ def _same_range(one: str, other: str) -> bool:
         return ip_network(one, strict=False) == ip_network(other, strict=False)
     except ValueError:
         return one == other
-
-
-def _availability_changes(shoot: RuntimeShoot, spec: ShootSpec) -> Iterator[FieldError]:
-    """Gardener takes a control plane to more safety once, and never back.
-
-    Source: gardener/gardener, pkg/apis/core/validation/shoot.go.
-    """
-    wanted, present = tolerance_of(shoot.control_plane) or "", tolerance_of(spec.control_plane)
-    if present and wanted != present:
-        yield _immutable("controlPlane.highAvailability.failureTolerance.type", wanted, present)
 
 
 def _zone_changes(runtime: Runtime, provider: ShootProvider, context: Context) -> Iterator[FieldError]:

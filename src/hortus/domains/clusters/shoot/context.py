@@ -32,6 +32,8 @@ class Context(msgspec.Struct, frozen=True):
     """The management cluster's own address, let in through every ACL (key kcp-external-nat-ip.json)."""
     credentials_binding: str = ""
     """The CredentialsBinding that takes the place of a live Shoot's SecretBinding; empty for the Runtime's."""
+    now: float = 0.0
+    """The time by which versions of a CloudProfile have expired; 0 for before all of them."""
     ignore_removed_zones: bool = False
     """Keep zones that a Runtime no longer lists, as the Go system does, instead of refusing the Runtime."""
 

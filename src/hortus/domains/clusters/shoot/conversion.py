@@ -16,7 +16,8 @@ from hortus.domains.clusters.shoot.placement import placement, tolerations
 from hortus.domains.clusters.shoot.problems import ConversionError
 from hortus.domains.clusters.shoot.profile import Offer
 from hortus.domains.clusters.shoot.providers import IP_FAMILIES, Configs, created_configs
-from hortus.domains.clusters.shoot.validation import problems_of
+from hortus.domains.clusters.shoot.refusals import refusals
+from hortus.domains.clusters.shoot.validation import blocking_problems, problems_of
 from hortus.domains.clusters.shoot.workers import created_pools, pools_of, zones_of
 from hortus.domains.clusters.shoots import SHOOTS, DnsProvider
 from hortus.domains.clusters.types import Label, Networking, Runtime, RuntimeShoot, ShootAnnotation, ShootLabel
@@ -34,12 +35,11 @@ def shoot_for(
     With a `profile`, the offer of the garden's CloudProfile, machine types, images, versions and zones are compared
     with it. Raises ConversionError with every problem, and NotReadable for a worker pool that is none.
     """
-    if problems := problems_of(runtime, config, context, profile=profile):
+    if problems := blocking_problems(runtime):
         raise ConversionError(problems)
     wanted = runtime.wanted.shoot
     spec = common_spec(runtime, config, context)
-    configs = created_configs(wanted, zones_of(pools_of(runtime)))
-    spec["provider"] = provider_part(wanted, created_pools(runtime, config), configs)
+    spec["provider"] = provider_part(wanted, created_pools(runtime, config), Configs({}, {}))
     spec["extensions"] = created_extensions(runtime, config, context)
     if tolerated := tolerations(wanted.region):
         spec["tolerations"] = tolerated
@@ -47,7 +47,13 @@ def shoot_for(
         spec["dns"] = _dns(runtime, config)
     if context.tenant is not None:
         spec["resources"] = [audit_resource(context.tenant)]
-    return {**head(runtime, config, context), "spec": spec}
+    shoot = {**head(runtime, config, context), "spec": spec}
+    own = problems_of(runtime, config, context, profile=profile)
+    if problems := [*own, *refusals(runtime, shoot, besides=own)]:
+        raise ConversionError(problems)
+    # Subnets can be cut of good networks alone.
+    spec["provider"] |= configs_part(created_configs(wanted, zones_of(pools_of(runtime))))
+    return shoot
 
 
 def head(runtime: Runtime, config: Configuration, context: Context) -> Object:
@@ -95,10 +101,13 @@ def provider_part(wanted: RuntimeShoot, pools: Iterable[Pool], configs: Configs)
     return {
         "type": wanted.provider.type,
         "workers": [pool.raw for pool in pools],
-        "infrastructureConfig": configs.infrastructure,
-        "controlPlaneConfig": configs.control_plane,
+        **configs_part(configs),
         "workersSettings": {"sshAccess": {"enabled": False}},
     }
+
+
+def configs_part(configs: Configs) -> Object:
+    return {"infrastructureConfig": configs.infrastructure, "controlPlaneConfig": configs.control_plane}
 
 
 def _networking(wanted: Networking, live: LiveShoot | None) -> Object:

@@ -19,12 +19,16 @@ from hortus.domains.clusters.shoot.live import LiveShoot
 from hortus.domains.clusters.shoot.problems import ConversionError
 from hortus.domains.clusters.shoot.profile import Offer
 from hortus.domains.clusters.shoot.providers import patched_configs
+from hortus.domains.clusters.shoot.refusals import change_refusals
 from hortus.domains.clusters.shoot.validation import problems_of
 from hortus.domains.clusters.shoot.workers import has_pools, patched_pools, same_pools, zones_of
-from hortus.domains.clusters.shoots import ShootProvider
+from hortus.domains.clusters.shoots import SHOOTS, ShootProvider
 from hortus.domains.clusters.types import FIELD_MANAGER, Runtime
 from hortus.kube import Object
-from hortus.schema.merge import owned_matches
+from hortus.kube.patches import apply_merge_patch
+from hortus.schema.merge import MergeSchema, apply, owned_matches
+
+_ANYTHING = MergeSchema.compile({"type": "object", "x-kubernetes-preserve-unknown-fields": True})
 
 
 class Patch(msgspec.Struct, frozen=True):
@@ -48,14 +52,42 @@ def patch_for(
     *,
     profile: Offer | None = None,
 ) -> Patch:
-    """The patch of `live`, the Shoot of a Runtime. Raises ConversionError with every problem."""
+    """The patch of `live`, the Shoot of a Runtime. Raises ConversionError with every problem.
+
+    What would change nothing is not put to the garden's rules: the garden has accepted it.
+    """
     if problems := problems_of(runtime, config, context, live=live, profile=profile):
         raise ConversionError(problems)
     shoot = _configuration(runtime, live, config, context)
     replacement = _replacement(runtime, live, config, context)
     pools = None if pools_in_place(shoot, live) else _pools(LiveShoot(shoot).spec.provider, live)
     differs = bool(replacement or pools) or not owned_matches(live.raw, shoot, FIELD_MANAGER)
-    return Patch(replacement, pools, shoot, differs)
+    patch = Patch(replacement, pools, shoot, differs)
+    if differs and (problems := change_refusals(runtime, shoot_after(live, patch), live)):
+        raise ConversionError(problems)
+    return patch
+
+
+def shoot_after(live: LiveShoot, patch: Patch) -> Object:
+    """The Shoot once a patch was sent, as far as it follows without the garden and its schema."""
+    after = live.raw
+    for step in (patch.replacement, patch.pools):
+        if step is not None:
+            after = apply_merge_patch(after, step)
+    return applied(after, patch)
+
+
+def applied(after: Object, patch: Patch) -> Object:
+    """The Shoot once the last step of a patch was sent, as far as it follows without the garden and its schema."""
+    return apply(
+        after,
+        patch.shoot,
+        manager=FIELD_MANAGER,
+        api_version=SHOOTS.api_version,
+        now=0.0,
+        schema=_ANYTHING,
+        force=True,
+    )
 
 
 def pools_in_place(shoot: Object, live: LiveShoot) -> bool:

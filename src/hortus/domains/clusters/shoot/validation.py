@@ -1,6 +1,7 @@
 """All problems of a Runtime at once, as values: of becoming a Shoot, or of changing the live one.
 
-Checked here is what the CRD cannot say and what the garden would refuse later, or only half-way into a cluster. Each
+Checked here is what neither the CRD nor Gardener's own rules of a Shoot (`refusals`) say: what a Runtime needs before
+it can be converted, and what the garden's admission or an extension would refuse, or only half-way into a cluster. Each
 problem names the field of the Runtime, its value and what is allowed.
 """
 
@@ -19,17 +20,12 @@ from hortus.domains.clusters.shoot.pools import main_pool_problems, pool_problem
 from hortus.domains.clusters.shoot.profile import Offer, profile_problems
 from hortus.domains.clusters.shoot.providers import PROVIDERS
 from hortus.domains.clusters.shoot.versions import is_version
-from hortus.domains.clusters.shoots import tolerance_of
 from hortus.domains.clusters.types import RequiredLabels, Runtime, RuntimeShoot
-from hortus.kube import naming
 from hortus.schema import FieldError
 from hortus.schema.problems import invalid, not_supported, required
 
 NAME_LIMIT = 21
-"""Most characters of project and shoot name together (gardener/gardener, pkg/apis/core/validation/shoot.go)."""
-PURPOSES = ("evaluation", "testing", "development", "production")
-"""Gardener's, but `infrastructure`, which it keeps for its own namespace `garden`."""
-TOLERANCES = ("node", "zone")
+"""Most characters of project and shoot name together (gardener/gardener, plugin/pkg/shoot/validator)."""
 
 
 def problems_of(
@@ -43,14 +39,9 @@ def problems_of(
     """The problems of a Runtime; with `live`, its Shoot, also those of a change; with `profile`, the offer of a
     CloudProfile, also those of asking for something else. Raises NotReadable."""
     shoot = runtime.wanted.shoot
-    is_live = live is not None
-    if problems := [
-        *_label_problems(runtime),
-        *_provider_problems(shoot),
-        *main_pool_problems(runtime, is_live=is_live),
-    ]:
+    if problems := blocking_problems(runtime, is_live=live is not None):
         return problems
-    problems = [*_basic_problems(shoot), *access_problems(shoot, context), *cache_problems(runtime)]
+    problems = [*access_problems(shoot, context), *cache_problems(runtime)]
     problems += pool_problems(runtime)
     if live is None:
         problems += network_problems(runtime)
@@ -58,8 +49,18 @@ def problems_of(
     else:
         problems += change_problems(runtime, live, config, context)
     if profile is not None and not problems:
-        problems += profile_problems(runtime, config, profile, live)
+        problems += profile_problems(runtime, config, profile, live, context.now)
     return problems
+
+
+def blocking_problems(runtime: Runtime, *, is_live: bool = False) -> list[FieldError]:
+    """The problems with which nothing can be said about the others."""
+    return [
+        *_label_problems(runtime),
+        *_provider_problems(runtime.wanted.shoot),
+        *main_pool_problems(runtime, is_live=is_live),
+        *_version_problems(runtime.wanted.shoot),
+    ]
 
 
 def _label_problems(runtime: Runtime) -> list[FieldError]:
@@ -76,25 +77,14 @@ def _provider_problems(shoot: RuntimeShoot) -> list[FieldError]:
     return [] if type_ in PROVIDERS else [not_supported("spec.shoot.provider.type", type_, PROVIDERS)]
 
 
-def _basic_problems(shoot: RuntimeShoot) -> Iterator[FieldError]:
-    if shoot.purpose not in PURPOSES:
-        yield not_supported("spec.shoot.purpose", shoot.purpose, PURPOSES)
+def _version_problems(shoot: RuntimeShoot) -> Iterator[FieldError]:
     version = shoot.version
     if version and not is_version(version):
         yield invalid("spec.shoot.kubernetes.version", version, "must be a version such as 1.31 or 1.31.4")
-    for name, text in (("region", shoot.region), ("secretBindingName", shoot.secret_binding_name)):
-        if not text:
-            yield required(f"spec.shoot.{name}")
-    tolerance = tolerance_of(shoot.control_plane)
-    if tolerance is not None and tolerance not in TOLERANCES:
-        path = "spec.shoot.controlPlane.highAvailability.failureTolerance.type"
-        yield not_supported(path, tolerance, TOLERANCES)
 
 
 def _name_problems(shoot: RuntimeShoot, config: Configuration) -> Iterator[FieldError]:
     name, project = shoot.name, config.converter.gardener.project_name
-    for text in naming.dns_label(name):
-        yield invalid("spec.shoot.name", name, text)
     if len(name) + len(project) > NAME_LIMIT:
         allowed = f"together with the project's name, {project}, it must have at most {NAME_LIMIT} characters"
         yield invalid("spec.shoot.name", name, allowed)

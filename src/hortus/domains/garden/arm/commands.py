@@ -74,13 +74,13 @@ def _images(documents: list[Object], region: str) -> None:
     from hortus.gardener.machineimages import (
         UnreadableProfile,
         cloud_profile_problems,
-        defaulted,
+        defaulted_profile,
         profile_of,
         warnings_of,
     )
 
     try:
-        profile = profile_of(defaulted(_of_kind(documents, "CloudProfile")))
+        profile = profile_of(defaulted_profile(_of_kind(documents, "CloudProfile")))
     except UnreadableProfile as error:
         raise CommandError(str(error)) from None
     print_table(

@@ -15,7 +15,13 @@ from aiohttp import web
 from hortus.domains.garden.arm.settings import ProfileWebhook
 from hortus.engine import Manager, metadata_of
 from hortus.engine.serving import ADMITTED, AdmissionVerdict, HttpsServer, ReviewRequest, add_mounted, review_handler
-from hortus.gardener.machineimages import UnreadableProfile, cloud_profile_problems, defaulted, profile_of, warnings_of
+from hortus.gardener.machineimages import (
+    UnreadableProfile,
+    cloud_profile_problems,
+    defaulted_profile,
+    profile_of,
+    warnings_of,
+)
 from hortus.kube.objects import Object
 
 MUTATE_PATH: Final = "/webhooks/mutate-cloudprofiles"
@@ -50,7 +56,7 @@ async def mutate(request: ReviewRequest) -> AdmissionVerdict:
     if profile is None:
         return ADMITTED
     try:
-        found = defaulted(profile)
+        found = defaulted_profile(profile)
     except UnreadableProfile:
         return ADMITTED
     if found is profile:

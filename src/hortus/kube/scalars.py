@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from hortus.kube import durations
@@ -66,5 +67,14 @@ def canonical_duration(text: str) -> str:
     """A Go duration as Go prints it: `90m` becomes `1h30m0s`."""
     try:
         return durations.format(durations.parse(text))
-    except DurationError:
-        raise ScalarError(f'time: invalid duration "{text[:100]}"') from None
+    except DurationError as error:
+        raise ScalarError(f"time: {str(error).rpartition(': ')[0]}") from None
+
+
+CANONICAL: Mapping[str, Callable[[str], str]] = {
+    "quantity": canonical_quantity,
+    "time": canonical_time,
+    "microtime": canonical_micro_time,
+    "duration": canonical_duration,
+}
+"""The readers by the words of `hortus.schema.builtin`."""
