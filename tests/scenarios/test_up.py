@@ -46,8 +46,8 @@ kind: Shoot
 metadata: {name: later, namespace: garden-demo}
 spec:
   region: eu-central-1
-  cloudProfileName: aws
-  secretBindingName: demo-binding
+  cloudProfile: {name: aws}
+  credentialsBindingName: demo-binding
   kubernetes: {version: 1.34.1}
   networking: {type: calico, nodes: 10.250.0.0/16}
   provider:

@@ -17,7 +17,8 @@ OWNER = "infrastructuremanager.kyma-project.io/runtime-id"
 def foreign(here: World, owner: str = "", name: str = "c-1") -> Object:
     """A Shoot that somebody else made."""
     annotations: dict[str, Any] = {OWNER: owner} if owner else {}
-    pool = {"name": "w", "machine": {"type": "m6i.large"}, "minimum": 1, "maximum": 1, "zones": ["eu-central-1a"]}
+    machine = {"type": "m6i.large", "image": {"name": "gardenlinux", "version": "1592.1.0"}}
+    pool = {"name": "w", "machine": machine, "minimum": 1, "maximum": 1, "zones": ["eu-central-1a"]}
     return {
         "apiVersion": SHOOTS.api_version,
         "kind": SHOOTS.kind,
@@ -25,6 +26,7 @@ def foreign(here: World, owner: str = "", name: str = "c-1") -> Object:
         "spec": {
             "region": "eu-central-1",
             "secretBindingName": "sb-1",
+            "cloudProfile": {"name": "aws"},
             "networking": {
                 "type": "calico",
                 "nodes": "10.250.0.0/16",
