@@ -27,6 +27,7 @@ def foreign(here: World, owner: str = "", name: str = "c-1") -> Object:
             "region": "eu-central-1",
             "secretBindingName": "sb-1",
             "cloudProfile": {"name": "aws"},
+            "dns": {"domain": f"{name}.example.org"},
             "networking": {
                 "type": "calico",
                 "nodes": "10.250.0.0/16",
