@@ -20,9 +20,9 @@ class Judge:
     def __init__(self, program: GoProgram) -> None:
         self._program = program
 
-    def refusals(self, shoot: Object) -> list[str]:
-        """The garden's answer to a strict client that creates the Shoot, without what is known."""
-        answer = self._program.ask(op="create", object=shoot, brief=True, only="stored")
+    def refusals(self, obj: Object) -> list[str]:
+        """The garden's answer to a strict client that creates the object, without what is known."""
+        answer = self._program.ask(op="create", object=obj, brief=True, only="stored")
         if "failure" in answer:  # Gardener panics on some, and its API server answers with that
             return [answer["failure"]]
         said = [answer[name] for name in ("decoding", "strictDecoding") if name in answer]
