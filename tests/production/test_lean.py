@@ -44,7 +44,7 @@ LIBRARIES = {
     "yarl",
 }
 """Top-level packages besides the standard library: HTTP, JSON, YAML, logs, metrics, files that change."""
-PARTS = {f"hortus.{name}" for name in ("cli", "domains", "engine", "facade", "kube", "schema", "terminal")}
+PARTS = {f"hortus.{name}" for name in ("cli", "domains", "engine", "facade", "gardener", "kube", "schema", "terminal")}
 MOST_MEMORY = 70.0
 """MiB. Measured: 68.2 with all controllers and nothing to do, the garden's and agents' among them; 89 when renderers,
 CEL, bcrypt and pydantic were loaded, before there were agents."""

@@ -287,7 +287,8 @@ async def test_a_secret_binding_is_left_only_for_the_same_secret(garden: Client)
     reference = {"apiVersion": "v1", "kind": "Secret", **secret}
     old = {"metadata": {"name": "leaving", "namespace": NAMESPACE}, "provider": {"type": "aws"}, "secretRef": secret}
     await garden.create(SECRET_BINDINGS, old)
-    for name, changes in (("same", {}), ("other-secret", {"name": "b"}), ("other-kind", {"kind": "InternalSecret"})):
+    internal = {"apiVersion": "core.gardener.cloud/v1beta1", "kind": "InternalSecret"}
+    for name, changes in (("same", {}), ("other-secret", {"name": "b"}), ("other-kind", internal)):
         metadata = {"name": name, "namespace": NAMESPACE}
         binding = {"metadata": metadata, "provider": {"type": "aws"}, "credentialsRef": {**reference, **changes}}
         await garden.create(CREDENTIALS_BINDINGS, binding)

@@ -190,7 +190,12 @@ class Yard:
             "apiVersion": SHOOTS.api_version,
             "kind": SHOOTS.kind,
             "metadata": {"name": name, "annotations": {**note, "confirmation.gardener.cloud/deletion": "true"}},
-            "spec": {"provider": {"type": "aws"}, "region": "eu-central-1"},
+            "spec": {
+                "cloudProfile": {"name": "aws"},
+                "kubernetes": {"version": "1.34.1"},
+                "provider": {"type": "aws"},
+                "region": "eu-central-1",
+            },
         }
         await self.garden.create(SHOOTS, shoot, namespace=self.garden_namespace)
         condition = {"type": "Provisioned", "status": "False", "reason": "x", "message": "quota exceeded"}
