@@ -292,7 +292,8 @@ async def test_a_secret_binding_is_left_only_for_the_same_secret(garden: Client)
         metadata = {"name": name, "namespace": NAMESPACE}
         binding = {"metadata": metadata, "provider": {"type": "aws"}, "credentialsRef": {**reference, **changes}}
         await garden.create(CREDENTIALS_BINDINGS, binding)
-    await garden.create(SHOOTS, shoot("moving", secretBindingName="leaving"))
+    older = {"kubernetes": {"version": "1.33.5"}, "credentialsBindingName": None, "secretBindingName": "leaving"}
+    await garden.create(SHOOTS, shoot("moving", **older))
     for name in ("other-secret", "other-kind"):
         moved = {"spec": {"secretBindingName": None, "credentialsBindingName": name}}
         with pytest.raises(Forbidden, match="it is not allowed to change the referenced Secret when migrating"):
