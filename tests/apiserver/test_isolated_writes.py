@@ -13,8 +13,10 @@ from hortus.kube.objects import Object
 OLD: Object = {"metadata": {"name": "a", "uid": "u", "labels": {"l": "old"}, "managedFields": ["old"]}, "spec": 1}
 
 
-def isolated(subresource: str, obj: Object, old: Object, *, custom: bool = False, status: bool = True) -> Object:
-    kind: Any = SimpleNamespace(definition=SimpleNamespace(status=status), custom=custom)
+def isolated(
+    subresource: str, obj: Object, old: Object, *, custom: bool = False, status: bool = True, suffix: str = "core/pods"
+) -> Object:
+    kind: Any = SimpleNamespace(definition=SimpleNamespace(status=status), custom=custom, suffix=suffix)
     return preparing.isolated(kind, subresource, {**obj, "metadata": dict(obj["metadata"])}, old)
 
 
@@ -41,7 +43,9 @@ def test_what_is_needed_to_write_is_taken_from_the_request() -> None:
     assert (written["resourceVersion"], written["managedFields"], written["uid"]) == ("7", ["new"], "u")
 
 
-def test_bindings_and_kinds_without_a_status_are_written_whole() -> None:
+def test_bindings_of_pods_and_kinds_without_a_status_are_written_whole() -> None:
     sent: Object = {"metadata": {"name": "a"}, "spec": 2, "status": "mine"}
     assert isolated("binding", sent, OLD) == sent
+    shoots = "core.gardener.cloud/shoots"
+    assert isolated("binding", sent, {**OLD, "status": "theirs"}, suffix=shoots) == {**sent, "status": "theirs"}
     assert isolated("", sent, OLD, status=False) == sent
