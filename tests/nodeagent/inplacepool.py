@@ -52,12 +52,19 @@ def shoot_of(*, kubernetes: str, system: str, strategy: str) -> Object:
         zones=samples.ZONES["aws"],
         machine=machine,
         updateStrategy=strategy,
-        maxSurge=0,
-        maxUnavailable=1,
-        machineControllerManager={"inPlaceUpdateTimeout": "45m", "machineDrainTimeout": "10m"},
+        **_settings(strategy),
     )
     runtime = samples.runtime(pool=pool, kubernetes={"version": kubernetes})
     return shoot_for(typed(Runtime, runtime), samples.CONFIG, samples.CONTEXT)
+
+
+def _settings(strategy: str) -> Object:
+    """Fields of a pool that go with its strategy: only pools in place have a timeout, and manual ones no numbers."""
+    timeouts = {"machineDrainTimeout": "10m"}
+    if strategy == "AutoRollingUpdate":
+        return {"machineControllerManager": timeouts}
+    in_place: Object = {"machineControllerManager": {**timeouts, "inPlaceUpdateTimeout": "45m"}}
+    return in_place if strategy == "ManualInPlaceUpdate" else {**in_place, "maxSurge": 0, "maxUnavailable": 1}
 
 
 class AnyImage(FakeRuntime):

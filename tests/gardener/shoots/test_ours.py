@@ -1,4 +1,4 @@
-"""Gardener takes the objects of our examples, of our load and of the simulated garden, and what Runtimes become."""
+"""Gardener takes the objects of our examples and of our load, and what example Runtimes become."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from hortus.domains.clusters.shoot import SHOOTS, shoot_for
 from hortus.domains.clusters.types import RUNTIMES, Runtime
 from hortus.engine.typed import read
 from hortus.kube import Object, yaml
-from hortus.simulation.garden.content import cloud_profiles, seeds
 
 pytestmark = pytest.mark.oracle
 
@@ -60,12 +59,3 @@ def test_gardener_takes_what_our_files_show(file: Path, gardener: Judge, configu
         if document.get("kind") in (SHOOTS.kind, "Gardenlet"):
             refused += gardener.refusals(document)
     assert refused == []
-
-
-def test_gardener_takes_the_profiles_and_seeds_of_the_simulated_garden(gardener: Judge) -> None:
-    refused = {
-        f"{made['kind']} {made['metadata']['name']}": found
-        for made in (*cloud_profiles(), *seeds(0.0))
-        if (found := gardener.refusals(made))
-    }
-    assert refused == {}
