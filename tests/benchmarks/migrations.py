@@ -23,6 +23,7 @@ from typing import Any
 import uvloop
 from tests.benchmarks.fleet import resident_mib
 from tests.simulation.garden import NAMESPACE, NAMESPACES, started_garden
+from tests.simulation.shoots import small_shoot
 
 from hortus.domains.garden.migration.coordinator import add_coordinator
 from hortus.engine import Manager
@@ -52,14 +53,10 @@ class Requests:
 
 
 def _shoot(number: int) -> Object:
-    spec = {
-        "region": "eu-central-1",
-        "provider": {"type": "aws"},
-        "seedName": _OLD,
-        "controlPlane": {"highAvailability": {"failureTolerance": {"type": "node"}}},
-    }
-    metadata = {"name": f"moving-{number:05}", "namespace": NAMESPACE}
-    return {"apiVersion": SHOOTS.api_version, "kind": "Shoot", "metadata": metadata, "spec": spec}
+    shoot = small_shoot("demo", 0)
+    shoot["metadata"] = {"name": f"moving-{number:05}", "namespace": NAMESPACE}
+    shoot["spec"] |= {"seedName": _OLD, "controlPlane": {"highAvailability": {"failureTolerance": {"type": "node"}}}}
+    return shoot
 
 
 async def _each(client: Client, count: int, patch: Object, subresource: str = "") -> None:

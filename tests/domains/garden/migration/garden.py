@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
 
 from tests.domains.killing import Observed
+from tests.simulation.shoots import small_shoot
 
 from hortus.domains.garden.migration.coordinator import add_coordinator
 from hortus.engine import Manager
 from hortus.gardener.livemigration import LIVE_MIGRATE
+from hortus.gardener.shoots.completing import CREATED_BY
 from hortus.kube import Client
 from hortus.kube.kubeconfig import load
 from hortus.kube.objects import Object
@@ -79,16 +80,10 @@ class GardenWorld:
 
     async def create(self, *, is_ha: bool = True) -> None:
         plane = {"highAvailability": {"failureTolerance": {"type": "node"}}} if is_ha else {}
-        spec: dict[str, Any] = {
-            "region": "eu-central-1",
-            "provider": {"type": "aws"},
-            "seedName": OLD,
-            "controlPlane": plane,
-        }
-        metadata = {"name": self.name, "namespace": NAMESPACE}
-        await self.client.create(
-            SHOOTS, {"apiVersion": SHOOTS.api_version, "kind": "Shoot", "metadata": metadata, "spec": spec}
-        )
+        shoot = small_shoot("demo", 0)
+        shoot["metadata"] = {"name": self.name, "namespace": NAMESPACE}
+        shoot["spec"] |= {"seedName": OLD, "controlPlane": plane}
+        await self.client.create(SHOOTS, shoot)
         operation = {"type": "Create", "state": "Succeeded", "progress": 100, "description": "done"}
         await self.patch({"status": {"seedName": OLD, "lastOperation": operation}}, subresource="status")
 
@@ -132,6 +127,6 @@ def conditions(shoot: Object) -> dict[str, tuple[str, str]]:
 
 
 def is_over(shoot: Object) -> bool:
-    """Reports whether a migration has ended, and nothing of it is left in the annotations."""
-    left = shoot["metadata"].get("annotations") or {}
+    """Reports whether a migration has ended, and nothing of it is left in the annotations besides Gardener's own."""
+    left = (shoot["metadata"].get("annotations") or {}).keys() - {CREATED_BY}
     return operation(shoot) in {("LiveMigrate", "Succeeded"), ("LiveMigrate", "Aborted")} and not left

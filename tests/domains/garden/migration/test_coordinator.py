@@ -41,6 +41,16 @@ async def test_a_shoot_moves_and_reports_each_phase_with_its_members(worlds: Wor
     assert pictures[-1][0].startswith(NEW)
 
 
+async def test_a_last_operation_whose_time_is_null_holds_up_no_migration(worlds: Worlds) -> None:
+    async with worlds() as world:
+        await world.create()
+        assert (await world.get())["status"]["lastOperation"]["lastUpdateTime"] is None
+        async with world.controllers():
+            await world.ask()
+            shoot = await world.until(is_over)
+    assert operation(shoot) == ("LiveMigrate", "Succeeded")
+
+
 async def test_an_abort_takes_back_the_seed_and_the_members(worlds: Worlds) -> None:
     async with worlds() as world:
         await world.create()

@@ -43,7 +43,7 @@ from hortus.engine import (
 )
 from hortus.engine.deputies import Action, Deputies
 from hortus.kube.errors import ApiError, Conflict, KubeError
-from hortus.kube.objects import Object, parse_time
+from hortus.kube.objects import Object
 
 FIELD_MANAGER: Final = "hortus-garden-extensions"
 REMOVAL_TIME: Final = 120.0
@@ -169,7 +169,7 @@ class GardenExtensionController(KindController[ExtensionContext]):
         last = context.object.status.last_operation
         _report(context, PROCESSING, pending.progress, pending.description)
         same = last is not None and last.state == PROCESSING and last.description == pending.description
-        began = parse_time(last.last_update_time) if last is not None and same else context.now
+        began = last.changed_at(context.now) if last is not None and same else context.now
         left = began + pending.patience - context.now
         if left <= 0:
             late = f"{pending.description}: not done after {pending.patience:g} s"
@@ -239,7 +239,7 @@ class GardenExtensionController(KindController[ExtensionContext]):
 
     def _wait_for(self, context: ExtensionContext, what: str) -> Result:
         last = context.object.status.last_operation
-        began = context.now if last is None or last.state != PROCESSING else parse_time(last.last_update_time)
+        began = context.now if last is None or last.state != PROCESSING else last.changed_at(context.now)
         left = began + REMOVAL_TIME - context.now
         if (last is not None and last.state != PROCESSING) or left <= 0:
             raise StepError(

@@ -29,7 +29,7 @@ def operation(
         "state": state,
         "progress": progress,
         "description": description,
-        "lastUpdateTime": former.last_update_time if former is not None and same else format_time(now),
+        "lastUpdateTime": (former.last_update_time if former is not None and same else None) or format_time(now),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from hortus.kube.objects import format_time
+from hortus.kube.objects import format_time, parse_time
 from hortus.schema import Fields
 
 EXTENSIONS_GROUP: Final = "extensions.gardener.cloud"
@@ -42,8 +42,12 @@ class GardenOperation(Fields, frozen=True):
     """Percent."""
     description: str = ""
     """Description for people."""
-    last_update_time: str = ""
-    """Time of the last change."""
+    last_update_time: str | None = None
+    """Time of the last change; Gardener writes null where nobody set it."""
+
+    def changed_at(self, now: float) -> float:
+        """The time of the last change, `now` where it has none."""
+        return parse_time(self.last_update_time) if self.last_update_time else now
 
 
 class GardenError(Fields, frozen=True):
