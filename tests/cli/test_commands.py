@@ -54,7 +54,7 @@ def test_get_goes_on_to_the_garden(fleet: Fleet, kind: str) -> None:
     code, out, _ = fleet.type("get", kind, "-o", "wide")
     assert code == 0
     assert out.splitlines()[0].split()[:3] == ["NAMESPACE", "NAME", "CLOUDPROFILE"]
-    assert "TECHNICAL ID" in out.splitlines()[0]
+    assert "GARDENER VERSION" in out.splitlines()[0]
     assert out.splitlines()[1].split()[:2] == ["garden-demo", "one"]
 
 
@@ -345,7 +345,7 @@ def test_each_shell_gets_its_completion_script(shell: str) -> None:
         ("hortus tree ", {"one", "two"}),
         ("hortus kubeconfig t", {"two"}),
         ("hortus rotate -n nowhere ", set()),
-        ("hortus get sh", {"shoots"}),
+        ("hortus get sh", {"shoots", "shootstates"}),
         ("hortus get shoots ", {"one"}),
         ("hortus get clusters o", {"one"}),
         ("hortus get nonsense ", set()),

@@ -30,13 +30,13 @@ kind: Shoot
 metadata: {name: shoot-name, namespace: garden-demo}
 spec:
   region: eu-central-1
-  cloudProfileName: aws
-  secretBindingName: demo-binding
+  cloudProfile: {name: aws}
+  credentialsBindingName: demo-binding
   kubernetes: {version: 1.34.1}
   networking: {type: calico, nodes: 10.250.0.0/16}
   provider:
     type: aws
-    workers: [{name: w, machine: {type: m6i.large}, minimum: 1, maximum: 1}]
+    workers: [{name: w, machine: {type: m6i.large}, minimum: 1, maximum: 1, zones: [eu-central-1a]}]
 """
 FAST: dict[str, Any] = {"simulation": {"schedule_delay": 0, "create_duration": 0.2, "progress_period": 0.1}}
 

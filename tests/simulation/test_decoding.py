@@ -134,6 +134,40 @@ async def test_a_seed_is_given_by_the_binding_alone_and_takes_the_pending_operat
     )
 
 
+OIDC = {"clientID": "c", "issuerURL": "https://login.example.org", "signingAlgs": ["RS256"]}
+
+
+def with_oidc(name: str, version: str, oidc: Any) -> Object:
+    made = shoot(name, kubernetes={"version": version, "kubeAPIServer": {"oidcConfig": oidc}})
+    return {**made, "apiVersion": SHOOTS.api_version, "kind": "Shoot"}
+
+
+async def test_oidc_config_is_kept_below_the_version_that_ends_it(garden: Client) -> None:
+    made = await garden.create(SHOOTS, with_oidc("old", "1.31.13", OIDC))
+    assert made["spec"]["kubernetes"]["kubeAPIServer"]["oidcConfig"] == OIDC
+    changed = with_oidc("old", "1.31.13", {**OIDC, "usernameClaim": "sub"})
+    applied = await garden.apply(SHOOTS, changed, field_manager="kim", force=True)
+    assert applied["spec"]["kubernetes"]["kubeAPIServer"]["oidcConfig"] == {**OIDC, "usernameClaim": "sub"}
+    with pytest.raises(Invalid, match=r"oidcConfig: Forbidden: for Kubernetes versions >= 1\.32"):
+        await garden.apply(SHOOTS, with_oidc("old", "1.32.9", OIDC), field_manager="kim", force=True)
+    raised = await garden.patch(SHOOTS, "old", {"spec": {"kubernetes": {"version": "1.32.9"}}}, NAMESPACE)
+    assert "oidcConfig" not in raised["spec"]["kubernetes"]["kubeAPIServer"]
+
+
+@pytest.mark.parametrize(
+    ("oidc", "error", "says"),
+    [
+        ({"clientID": "c"}, Invalid, r"oidcConfig\.issuerURL: Invalid value: null: issuerURL must be set"),
+        ({"issuerURL": "https://a.b"}, Invalid, r"oidcConfig\.clientID: Invalid value: null: clientID must be set"),
+        (5, BadRequest, r"number into Go struct field .*\.oidcConfig of type v1beta1\.OIDCConfig"),
+        ({**OIDC, "signingAlgs": "RS256"}, BadRequest, r"signingAlgs of type \[\]string"),
+    ],
+)
+async def test_a_wrong_oidc_config_is_refused(garden: Client, oidc: Any, error: type[KubeError], says: str) -> None:
+    with pytest.raises(error, match=says):
+        await garden.create(SHOOTS, with_oidc("no", "1.31.13", oidc))
+
+
 async def test_a_workload_identity_has_a_subject_and_gets_tokens(garden: Client) -> None:
     spec = {"audiences": ["a"], "targetSystem": {"type": "aws"}}
     made = await garden.create(WORKLOAD_IDENTITIES, {"metadata": {"name": "me", "namespace": NAMESPACE}, "spec": spec})

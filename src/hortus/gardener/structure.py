@@ -26,8 +26,13 @@ real garden drops it."""
 @functools.cache
 def types() -> Description:
     """Every type of Gardener's API groups, by alias.Name such as garden.ShootSpec."""
+    return Description(types_text())
+
+
+def types_text() -> str:
+    """The same types in the format of `types.txt`."""
     text = resources.files(__package__).joinpath("types.txt").read_text("utf-8")
-    return Description(text.replace(_MIGRATION, _MIGRATION + _MEMBERS, 1))
+    return text.replace(_MIGRATION, _MIGRATION + _MEMBERS, 1)
 
 
 def decode(obj: Object, name: str) -> None:

@@ -209,8 +209,7 @@ async def test_structured_authentication_is_a_config_map_only_where_it_is_switch
         assert kept == (["structured-auth-config-c-1"] if structured else [])
         api_server = (await here.shoot())["spec"]["kubernetes"]["kubeAPIServer"]
         assert ("structuredAuthentication" in api_server) is structured
-        # The garden drops oidcConfig, which the other form sends and Gardener 1.150 no longer knows.
-        assert "oidcConfig" not in api_server
+        assert ("oidcConfig" in api_server) is not structured
 
 
 async def test_from_1_32_on_structured_authentication_is_used_whatever_the_flag_says(here: World) -> None:
@@ -218,7 +217,7 @@ async def test_from_1_32_on_structured_authentication_is_used_whatever_the_flag_
     here.choices["structured_authentication"] = False
     async with here.controlled():
         await here.grow(here.runtime(kubernetes={"version": "1.31"}))
-        assert "structuredAuthentication" not in (await here.shoot())["spec"]["kubernetes"]["kubeAPIServer"]
+        assert "oidcConfig" in (await here.shoot())["spec"]["kubernetes"]["kubeAPIServer"]
         await here.change({"spec": {"shoot": {"kubernetes": {"version": "1.32"}}}})
         await here.until_patched(2)
         api_server = (await here.shoot())["spec"]["kubernetes"]["kubeAPIServer"]

@@ -140,6 +140,8 @@ class ResourceDefinition(msgspec.Struct, frozen=True):
     read_for_status: Callable[[Object], None] | None = None
     """Checks the types of a whole body of which only the status is written; adds the fields that a status always
     has."""
+    drop_unknown: Callable[[Object], list[str]] | None = None
+    """Drops fields that the schema knows and this object cannot have, and returns their paths."""
     allocate: Callable[[Object, Object | None], None] | None = None
     """Fills in, on create (None) and update (the old object), allocated values such as addresses; they have no
     owner."""

@@ -27,6 +27,8 @@ def read_object(kind: Kind, obj: Object, options: WriteOptions, *, prune: bool =
                 obj[part] = with_whole_numbers(value)
     if prune and kind.definition.prune:
         unknown += kind.structural.prune(obj)
+        if kind.definition.drop_unknown is not None:
+            unknown += kind.definition.drop_unknown(obj)
     owners = metadata.without_repeated_owners(obj)
     if options.validation == "Ignore" or not (unknown or options.noticed):
         return owners

@@ -32,6 +32,7 @@ _SPARED: Final = 15 * 60
 """Seconds before the end of a window in which maintenance does not begin."""
 _MISSING: Final = "Version does not exist in CloudProfile"
 _ENDED: Final[tuple[tuple[tuple[int, int], tuple[str, ...]], ...]] = (
+    ((1, 32), ("kubernetes", "kubeAPIServer", "oidcConfig")),
     ((1, 33), ("kubernetes", "kubeControllerManager", "podEvictionTimeout")),
     ((1, 33), ("kubernetes", "clusterAutoscaler", "maxEmptyBulkDelete")),
     ((1, 35), ("kubernetes", "kubeAPIServer", "enableAnonymousAuthentication")),

@@ -29,7 +29,6 @@ from hortus.gardener.livemigration import (
     forbidden_at_creation,
 )
 from hortus.gardener.machineimages import UnreadableProfile, cloud_profile_problems, defaulted_profile, profile_of
-from hortus.gardener.shoots import default
 from hortus.gardener.shoots.completing import (
     add_tolerations,
     complete_always,
@@ -59,6 +58,7 @@ from hortus.simulation.garden.kinds import (
 )
 from hortus.simulation.garden.kinds import profile_of as profile_of_shoot
 from hortus.simulation.garden.offers import problems
+from hortus.simulation.garden.oidc import default_with_oidc
 from hortus.simulation.settings import GardenSettings
 
 _SUFFIX: Final = f"{CORE}/{SHOOTS.plural}"
@@ -120,7 +120,7 @@ class ShootAdmission:
         await self._complete(shoot, old, context)
         if old is None:
             prepare_create(shoot)
-            default(shoot)  # of the parts that admission added, as when Gardener reads what it has stored
+            default_with_oidc(shoot)  # of the parts that admission added, as when Gardener reads what it has stored
         elif context.subresource == "binding":
             prepare_binding(shoot, old)
         else:

@@ -14,12 +14,13 @@ from hortus.apiserver.builtin.catalogue import CELL_PREFIX, CatalogueEntry, colu
 from hortus.apiserver.builtin.schemas import Schemas, kind_schema
 from hortus.apiserver.builtin.strategy import BuiltinStrategy
 from hortus.apiserver.resources.definition import Mutator, ResourceDefinition, SubresourceHandler
-from hortus.gardener.structure import shapes, types
+from hortus.gardener.structure import shapes
 from hortus.kube.objects import Resource
 from hortus.schema.builtin import Shapes
 from hortus.simulation.garden import tokens
 from hortus.simulation.garden.cells import printer
 from hortus.simulation.garden.kinds import SHOOTS, WORKLOAD_IDENTITIES
+from hortus.simulation.garden.oidc import drop_ended_oidc, types_with_oidc
 from hortus.simulation.garden.shoots import ShootStrategy
 from hortus.simulation.garden.strategies import STRATEGIES
 
@@ -46,7 +47,7 @@ def _listed() -> Sequence[CatalogueEntry]:
 
 @functools.cache
 def _schemas() -> Schemas:
-    return Schemas(types(), zero_times=True)
+    return Schemas(types_with_oidc(), zero_times=True)
 
 
 @functools.cache
@@ -77,6 +78,7 @@ def _definition(
         subresources=subresources,
         written=_WRITTEN.get(resource, {}),
         mutate=mutate,
+        drop_unknown=drop_ended_oidc if resource == SHOOTS else None,
         field_selectors=words_of(options, "fields"),
         generation="generation" in options,
     )

@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from hortus.apiserver.builtin.strategy import BuiltinStrategy
 from hortus.apiserver.resources.definition import FieldProblem, WriteContext
 from hortus.apiserver.resources.failures import cannot_decode
-from hortus.gardener.shoots import change_problems, default, shoot_problems
+from hortus.gardener.shoots import change_problems, shoot_problems
 from hortus.gardener.shoots.preparing import TRUE
 from hortus.kube.errors import Forbidden
 from hortus.kube.objects import Object
 from hortus.schema.builtin import ShapeError
 from hortus.simulation.garden.kinds import project_of
+from hortus.simulation.garden.oidc import default_with_oidc, oidc_problems
 
 DELETION_CONFIRMATION = "confirmation.gardener.cloud/deletion"
 CONFIRMED_BY = "deletion.gardener.cloud/confirmed-by"
@@ -46,7 +47,7 @@ class ShootStrategy(BuiltinStrategy):
 
     def _default(self, obj: Object) -> None:
         try:
-            default(obj)
+            default_with_oidc(obj)
         except ShapeError as error:
             raise cannot_decode(self.resource, str(error)) from None
 
@@ -61,14 +62,15 @@ class ShootStrategy(BuiltinStrategy):
                     f"{NAME_LIMIT} characters (project: {project}; shoot: {name})",
                 )
             )
-        return [*problems, *(FieldProblem(*one) for one in shoot_problems(obj))]
+        return [*problems, *(FieldProblem(*one) for one in (*shoot_problems(obj), *oidc_problems(obj)))]
 
     def validate_update(self, obj: Object, old: Object, context: WriteContext) -> list[FieldProblem]:
         if context.subresource == "status":
             return _status_problems(obj, old)
         if obj["spec"] == old["spec"] and all(obj["metadata"].get(one) == old["metadata"].get(one) for one in _JUDGED):
             return []
-        return [*_size_problems(obj), *(FieldProblem(*one) for one in change_problems(obj, old))]
+        rules = (*change_problems(obj, old), *oidc_problems(obj))
+        return [*_size_problems(obj), *(FieldProblem(*one) for one in rules)]
 
     def check_delete(self, obj: Object, context: WriteContext) -> None:
         if _annotations(obj).get(DELETION_CONFIRMATION) not in TRUE:
