@@ -126,7 +126,8 @@ async def test_a_seed_is_given_by_the_binding_alone_and_takes_the_pending_operat
     assert found["spec"]["seedName"] == "aws-1"
     assert found["metadata"]["generation"] == 2
     assert "lastOperation" not in found["status"]
-    assert found["metadata"]["labels"] == {"name.seed.gardener.cloud/aws-1": "true"}
+    # Care writes its own label, shoot.gardener.cloud/status, when it comes to the Shoot.
+    assert found["metadata"]["labels"]["name.seed.gardener.cloud/aws-1"] == "true"
     assert found["spec"]["dns"] == {"domain": "bound.demo.shoot.example.org"}
     assert (
         found["spec"]["networking"] | {"pods": "100.96.0.0/11", "services": "100.64.0.0/13"}
