@@ -286,7 +286,7 @@ async def test_a_continuation_of_one_place_leads_to_no_other(target: Target, wir
     for path in ("/api/v1/namespaces/kube-system/secrets", "/api/v1/secrets", "/clusters/a/api/v1/configmaps"):
         answer = await target.ask(f"GET {path}?limit=2&continue={token} HTTP/1.1")
         assert answer.code in (200, 400, 401, 410), path
-        assert "c2" not in answer.body.decode(), path
+        assert '"name":"c2"' not in answer.body.decode(), path  # certificates in ConfigMaps may have these letters
     padded = base64.urlsafe_b64decode(token + "==")
     for place in range(len(padded)):
         altered = padded[:place] + bytes([padded[place] ^ 1]) + padded[place + 1 :]
