@@ -3,9 +3,9 @@
     with running_garden(folder, server) as garden:
         ...  # Shoots, CloudProfiles and Seeds through `server`, judged by Gardener itself
 
-`server` is an embedded API server or a real kube-apiserver. No controller of Gardener runs: whoever uses this is the
-gardener-controller-manager and the gardenlet where a test needs them. `SETUP` are the objects that a Shoot stands on,
-and `shoot` makes one that Gardener takes.
+`server` is an embedded API server or a real kube-apiserver. No controller of Gardener runs: a test that
+needs gardener-controller-manager or gardenlet plays them. `setup` returns the objects that a Shoot refers to, and
+`shoot` a Shoot that Gardener takes.
 """
 
 from __future__ import annotations

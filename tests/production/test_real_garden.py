@@ -223,7 +223,8 @@ def test_a_change_waits_for_a_garden_that_does_not_answer(fleet: Fleet) -> None:
     assert fleet.shoot("alicloud")["spec"]["purpose"] == "development"
 
 
-def test_deleted_runtimes_leave_nothing_in_the_garden(fleet: Fleet) -> None:
+def test_deleted_runtimes_leave_no_shoot_in_the_garden(fleet: Fleet) -> None:
     fleet.garden.kubectl("delete", "runtimes", "--all", "-n", SYSTEM, "--wait=false", garden=False)
     until(lambda: not fleet.garden.read("shoots", "-n", NAMESPACE, garden=True)["items"], "no Shoots are left")
     until(lambda: not fleet.garden.read("runtimes", "-n", SYSTEM)["items"], "no Runtimes are left")
+    assert fleet.garden.read("shoots", "-n", NAMESPACE, garden=True)["items"] == []

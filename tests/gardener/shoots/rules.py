@@ -40,7 +40,7 @@ class Rule(NamedTuple):
 
 class Met(NamedTuple):
     rules: tuple[Rule, ...]
-    """Those of functions that ran at least once."""
+    """The rules of the functions that ran at least once."""
     silent: frozenset[str]
     """Functions of the validation of Shoots that never ran."""
 

@@ -141,7 +141,8 @@ async def test_a_gateway_of_the_seed_that_comes_later_judges_headers(seed: SeedW
         await seed.add_extension(TID, "acl", {"rule": RULE})
         await operated(seed)
         await open_ports(seed, "istio-ingress--c", {"istio": "c"})
-        await filter_of(seed, "vpn", "istio-ingress--c")
+        made = await filter_of(seed, "vpn", "istio-ingress--c")
+        assert made["spec"]["workloadSelector"]["labels"] == {"istio": "c"}
 
 
 async def test_a_gateway_that_comes_later_is_filtered_without_an_operation_of_gardenlet(seed: SeedWorld) -> None:
