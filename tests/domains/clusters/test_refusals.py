@@ -117,7 +117,7 @@ async def test_a_forbidden_patch_is_soon_named_with_its_reason(here: World) -> N
         found = await here.until_said(f"Gardener API shoot patch error: {why}")
         assert said(found)[1:3] == ("False", "ProcessingErr")
         tries = here.tried[APPLY]
-        await here.advance(90)
+        await here.advance(60)
         await here.rest()
         assert here.tried[APPLY] == tries
         here.failures.clear()
