@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import shutil
 import subprocess
@@ -125,13 +126,17 @@ def test_mistakes_are_named(kubectl: Kubectl) -> None:
     assert '(NotFound): configmaps "none" not found' in kubectl("get", "configmap", "none", code=1)
 
 
-def test_custom_kinds_are_explained_and_waited_for(kubectl: Kubectl) -> None:
+def test_custom_kinds_are_explained_and_waited_for(kubectl: Kubectl, tmp_path: Path) -> None:
     kubectl("apply", "-f", "-", stdin=crd("kubectl.example"))
     # A real server makes a CRD with conditions that are null, at which a wait for one of them fails at once.
     for awaited in ("jsonpath={.status.conditions[0]}", "condition=Established"):
         kubectl("wait", f"--for={awaited}", "crd/beds.kubectl.example", "--timeout=60s")
-    # Some servers publish a schema a moment after they serve its kind; the test's own limit of time ends this.
-    while "size\t<integer> -required-" not in kubectl("explain", "beds.spec", code=None):
+    # Some servers publish a schema a moment after they serve its kind, and kubectl keeps the document that it read
+    # before, so each try reads it again; the test's own limit of time ends this.
+    tries = itertools.count()
+    while "size\t<integer> -required-" not in kubectl(
+        "explain", "beds.spec", f"--cache-dir={tmp_path / str(next(tries))}", code=None
+    ):
         pass
     bed = {"apiVersion": "kubectl.example/v1", "kind": "Bed", "metadata": {"name": "b"}, "spec": {"size": 4}}
     assert kubectl("create", "-f", "-", stdin=bed) == "bed.kubectl.example/b created\n"
