@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from tests.simulation.garden import NAMESPACE, NAMESPACES, simulated, started_garden
+from tests.simulation.garden import NAMESPACE, NAMESPACES
 from tests.simulation.shoots import small_shoot
 
 from hortus.kube import Client, Resource
@@ -20,21 +19,6 @@ from hortus.simulation.garden.kinds import (
     SECRET_BINDINGS,
     SHOOTS,
 )
-from hortus.simulation.settings import GardenSettings
-from hortus.testing.apiserver import TestServer
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[TestServer]:
-    settings = GardenSettings(schedule_delay=1e6, nodes=False)
-    with started_garden(settings) as running, simulated(running, settings):
-        yield running
-
-
-@pytest.fixture
-async def garden(server: TestServer) -> AsyncIterator[Client]:
-    async with Client.from_kubeconfig(server.kubeconfig_for("garden")) as client:
-        yield client
 
 
 def profile(name: str) -> Object:

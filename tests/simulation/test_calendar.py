@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-import pytest
-from tests.simulation.garden import NAMESPACE, simulated, started_garden
+from tests.simulation.garden import NAMESPACE
 from tests.simulation.shoots import small_shoot
 
 from hortus.kube import Client
 from hortus.kube.objects import Object, ObjectKey, parse_time
 from hortus.simulation.garden.calendar import HibernationSchedules, MaintenanceWindows
 from hortus.simulation.garden.kinds import CLOUD_PROFILES, SECRET_BINDINGS, SHOOTS
-from hortus.simulation.settings import GardenSettings
-from hortus.testing.apiserver import TestServer
 
 EVENING = {"start": "0 20 * * *", "end": "0 6 * * *"}
 WINDOW = {"begin": "030000+0000", "end": "040000+0000"}
@@ -48,19 +44,6 @@ class Known:
 
     def learn(self, obj: Object) -> None:
         self.found[ObjectKey(NAMESPACE, obj["metadata"]["name"])] = obj
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[TestServer]:
-    settings = GardenSettings(schedule_delay=1e6, nodes=False)
-    with started_garden(settings) as running, simulated(running, settings):
-        yield running
-
-
-@pytest.fixture
-async def garden(server: TestServer) -> AsyncIterator[Client]:
-    async with Client.from_kubeconfig(server.kubeconfig_for("garden")) as client:
-        yield client
 
 
 async def made(garden: Client, name: str, **spec: Any) -> Object:

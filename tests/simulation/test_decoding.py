@@ -4,38 +4,23 @@ from __future__ import annotations
 
 import copy
 import subprocess
-from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from typing import Any
 
 import pytest
 from tests.gardener.shoots.corpus import cases
-from tests.simulation.garden import NAMESPACE, simulated, started_garden
+from tests.simulation.garden import NAMESPACE
 from tests.simulation.shoots import small_shoot
 
 from hortus.kube import Client, Resource
 from hortus.kube.errors import BadRequest, Forbidden, Invalid, KubeError
 from hortus.kube.objects import Object
 from hortus.simulation.garden.kinds import SHOOTS, WORKLOAD_IDENTITIES
-from hortus.simulation.settings import GardenSettings
 from hortus.testing.apiserver import TestServer
 
 PREFIX = 'Shoot in version "v1beta1" cannot be handled as a Shoot: '
 BASTIONS = Resource("operations.gardener.cloud", "v1alpha1", "bastions", "Bastion")
 INTERNAL_SECRETS = Resource("core.gardener.cloud", "v1beta1", "internalsecrets", "InternalSecret")
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[TestServer]:
-    settings = GardenSettings(schedule_delay=1e6, nodes=False)
-    with started_garden(settings) as running, simulated(running, settings):
-        yield running
-
-
-@pytest.fixture
-async def garden(server: TestServer) -> AsyncIterator[Client]:
-    async with Client.from_kubeconfig(server.kubeconfig_for("garden")) as client:
-        yield client
 
 
 def shoot(name: str, **spec: Any) -> Object:

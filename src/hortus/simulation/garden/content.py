@@ -102,21 +102,6 @@ def waves(project: str, now: float, *, seed_capacity: int = 0) -> Iterator[Itera
                 secretRef={"name": "demo-credentials", "namespace": namespace},
             ),
         ),
-        (
-            CREDENTIALS_BINDINGS,
-            _object(
-                CREDENTIALS_BINDINGS,
-                BINDING,
-                namespace=namespace,
-                provider={"type": ",".join(PROVIDERS)},
-                credentialsRef={
-                    "apiVersion": "v1",
-                    "kind": "Secret",
-                    "name": "demo-credentials",
-                    "namespace": namespace,
-                },
-            ),
-        ),
     ]
     objects += [(_CONFIG_MAPS, one) for one in distances()]
     home, name = COORDINATOR_MAP

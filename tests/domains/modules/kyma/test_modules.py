@@ -190,7 +190,8 @@ async def test_a_changed_template_reaches_the_manifest(here: KymaWorld) -> None:
         await ready_with(here)
         patch = {"spec": {"data": {"spec": {"size": 3}}}}
         await here.client.patch(MODULE_TEMPLATES, "istio-1.2.0", patch, HOME)
-        await here.manifest("istio", lambda found: found["spec"]["resource"].get("spec") == {"size": 3})
+        manifest = await here.manifest("istio", lambda found: found["spec"]["resource"].get("spec"))
+        assert manifest["spec"]["resource"]["spec"] == {"size": 3}
 
 
 async def test_a_registry_that_is_down_takes_nothing_from_installed_modules(here: KymaWorld) -> None:
