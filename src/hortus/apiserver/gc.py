@@ -47,8 +47,8 @@ class RemoteOwners(Protocol):
     def serves(self, cluster: str, group: str, version: str) -> bool:
         """Reports whether another server serves this version."""
 
-    async def owner(self, cluster: str, namespace: str, owner: Object) -> Object | None:
-        """The object that a reference names, None where its server has none; an error where that is not known."""
+    async def state(self, cluster: str, namespace: str, owner: Object) -> OwnerState:
+        """The state of the owner that a reference of an object in `namespace` names; an error where it is not known."""
 
 
 class GarbageCollector:
@@ -89,7 +89,7 @@ class GarbageCollector:
                 self.queue.add(self._waiting[owner])
         self._index(key, ())
         if self._dependents:
-            gone = (key.cluster, _uid_of(change.previous or b"{}"))
+            gone = (key.cluster, uid_of(change.previous or b"{}"))
             self._waiting.pop(gone, None)
             for dependent in self._dependents.get(gone, ()):
                 self.queue.add(dependent)
@@ -169,8 +169,7 @@ class GarbageCollector:
         """The state of the owner that a reference of an object in `namespace` names."""
         group, _, version = str(owner.get("apiVersion", "")).rpartition("/")
         if self._remote.serves(cluster, group, version):
-            found = await self._remote.owner(cluster, namespace, owner)
-            return _state_of({} if found is None else found["metadata"], owner)
+            return await self._remote.state(cluster, namespace, owner)
         registry = self._ctx.registry
         kind = registry.by_kind(cluster, group, version, str(owner.get("kind")))
         kind = kind or registry.by_kind(cluster, group, "", str(owner.get("kind")))
@@ -178,7 +177,7 @@ class GarbageCollector:
             return "present"
         place = namespace if kind.resource.namespaced else ""
         record = await self._ctx.storage.get(StoreKey(kind.bucket(cluster), f"{place}/{owner.get('name')}"))
-        return _state_of({} if record is None else orjson.loads(record.value)["metadata"], owner)
+        return state_of({} if record is None else orjson.loads(record.value)["metadata"], owner)
 
     def owner_gone(self, cluster: str, uid: str) -> None:
         """Looks again at the dependents of an owner that another server has deleted."""
@@ -253,8 +252,8 @@ class GarbageCollector:
         await _modified(self._ctx, scope, without)
 
 
-def _state_of(metadata: Object, owner: dict[str, Any]) -> OwnerState:
-    """`metadata` is that of the object of the owner's name, empty where there is none."""
+def state_of(metadata: Object, owner: dict[str, Any]) -> OwnerState:
+    """The state of an owner; `metadata` is that of the object with its name, empty where there is none."""
     if not metadata or metadata.get("uid") != owner.get("uid"):
         return "gone"
     deleting = "deletionTimestamp" in metadata and FOREGROUND in metadata.get("finalizers", ())
@@ -273,5 +272,6 @@ def _blocks(obj: Object, uid: str) -> bool:
     return any(owner.get("uid") == uid and owner.get("blockOwnerDeletion") is True for owner in owners)
 
 
-def _uid_of(value: bytes) -> str:
+def uid_of(value: bytes) -> str:
+    """The uid of an encoded object; empty where it has none."""
     return str(orjson.loads(value).get("metadata", {}).get("uid", ""))

@@ -22,6 +22,7 @@ from hortus.apiserver.resources.patching import modify
 from hortus.apiserver.resources.scope import DeleteOptions, RequestScope, WriteOptions
 from hortus.apiserver.resources.storage import Storage
 from hortus.apiserver.store.backend import Commit, StoreKey
+from hortus.kube.clock import Timer
 from hortus.kube.errors import ApiError, NotFound
 from hortus.kube.objects import Object, format_time
 
@@ -84,6 +85,8 @@ class NamespaceController:
         self._ctx = ctx
         self._remote = remote
         self._ending: set[tuple[str, str]] = set()
+        self._timers: dict[tuple[str, str], Timer] = {}
+        """The next look at namespaces with content of other servers."""
         self._gone: dict[tuple[str, str], None] = {}
         """Namespaces that were removed recently: another server on the same store may have admitted an object at that
         moment."""
@@ -96,9 +99,18 @@ class NamespaceController:
 
     async def stop(self) -> None:
         await self.queue.stop()
+        for key in list(self._timers):
+            self._cancel(key)
 
     def forget(self, cluster: str) -> None:
         self._ending = {key for key in self._ending if key[0] != cluster}
+        for key in [key for key in self._timers if key[0] == cluster]:
+            self._cancel(key)
+
+    def _cancel(self, key: tuple[str, str]) -> None:
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
 
     def _changed(self, change: Commit) -> None:
         if change.record is not None and not change.record.bucket.endswith(NAMESPACES):
@@ -157,9 +169,11 @@ class NamespaceController:
             await self._change(scope._replace(subresource="status"), lambda obj: _with_conditions(obj, conditions))
         if any(elsewhere):
             # Nothing here hears of it when another server's objects are gone.
-            ctx.clock.call_later(_AGAIN, lambda: self._again(key))
+            self._cancel(key)
+            self._timers[key] = ctx.clock.call_later(_AGAIN, lambda: self._again(key))
 
     def _again(self, key: tuple[str, str]) -> None:
+        self._timers.pop(key, None)
         if key in self._ending:
             self.queue.add(key)
 

@@ -122,8 +122,9 @@ class ApiServer:
         )
 
     def _background(self) -> list[BackgroundPart]:
-        parts: list[BackgroundPart] = [self.clusters, self.webhooks, self.collector, self.namespaces]
-        parts += [self.custom_resources, self.aggregation]
+        # The loops that delete ask other servers first, so these are known before the loops begin.
+        parts: list[BackgroundPart] = [self.clusters, self.webhooks, self.aggregation, self.collector]
+        parts += [self.namespaces, self.custom_resources]
         return parts if self.auditor is None else [*parts, self.auditor.log]
 
     @property

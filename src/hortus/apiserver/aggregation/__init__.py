@@ -64,10 +64,10 @@ class Aggregation:
     async def start(self) -> None:
         if self._alone:
             return
+        await self.apis.start()
         await self._remote_collector.start()
         await self.availability.start()
         await self.registration.start()
-        await self.apis.start()
 
     async def stop(self) -> None:
         await self.availability.stop()

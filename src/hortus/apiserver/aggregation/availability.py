@@ -19,6 +19,7 @@ from hortus.apiserver.aggregation.documents import AGGREGATOR, RemoteDocuments
 from hortus.apiserver.aggregation.headers import identity
 from hortus.apiserver.aggregation.resolving import ENDPOINTS, SERVICES, SLICES, RemoteAddress, Resolver
 from hortus.apiserver.aggregation.servers import RemoteServers, Unreachable
+from hortus.apiserver.crds.conditions import set_condition
 from hortus.apiserver.keyqueue import KeyQueue
 from hortus.apiserver.namespaces import SERVER
 from hortus.apiserver.registrations import API_GROUP
@@ -131,7 +132,8 @@ class AvailabilityController:
         target = await self._resolver.target(cluster, api.service)
         if target.problem:
             return Availability("False", target.problem, target.message)
-        asked = random.sample(target.addresses, min(_ATTEMPTS, len(target.addresses)))
+        # In their order: with all of them away, the last one's problem is reported, the same at each look.
+        asked = sorted(random.sample(target.addresses, min(_ATTEMPTS, len(target.addresses))))
         # None is cut off when another one has passed: servers log each request that its client leaves.
         problems = await asyncio.gather(*(self._attempt(cluster, api, address) for address in asked))
         return Availability("False", "FailedDiscoveryCheck", problems[-1]) if all(problems) else _PASSED
@@ -175,14 +177,8 @@ class AvailabilityController:
 
 def _with_condition(finding: Availability, now: str, obj: Object) -> Object:
     status = obj["status"] = dict(obj.get("status") or {})
-    conditions = status["conditions"] = [dict(each) for each in status.get("conditions") or ()]
-    found = next((each for each in conditions if each.get("type") == AVAILABLE), None)
-    if found is None:
-        found = {"type": AVAILABLE}
-        conditions.append(found)
-    if found.get("status") != finding.status:
-        if found.get("status"):
-            _log.info("an APIService has changed its availability", extra={"object": obj["metadata"]["name"]})
-        found |= {"status": finding.status, "lastTransitionTime": now}
-    found |= {"reason": finding.reason, "message": finding.message}
+    known = {each.get("type"): each.get("status") for each in status.get("conditions") or ()}
+    if known.get(AVAILABLE, finding.status) != finding.status:
+        _log.info("an APIService has changed its availability", extra={"object": obj["metadata"]["name"]})
+    set_condition(status, AVAILABLE, finding, now)
     return obj

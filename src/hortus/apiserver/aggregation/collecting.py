@@ -12,17 +12,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import orjson
-
 from hortus.apiserver.aggregation.content import RemoteContent, RemoteResource
 from hortus.apiserver.aggregation.watching import RemoteChange
-from hortus.apiserver.gc import GarbageCollector
+from hortus.apiserver.gc import GarbageCollector, uid_of
 from hortus.apiserver.keyqueue import KeyQueue
 from hortus.apiserver.resources.context import OperationContext
 from hortus.apiserver.store.backend import Commit
 from hortus.kube.objects import Object
-
-_UID = b'"uid":"'
 
 
 class _Dependent(NamedTuple):
@@ -75,10 +71,7 @@ class RemoteCollector:
 
     def _changed(self, change: Commit) -> None:
         if change.record is None and self._dependents and change.previous is not None:
-            start = change.previous.find(_UID)
-            if start >= 0:
-                uid = orjson.loads(change.previous)["metadata"].get("uid", "")
-                self._owner_gone(change.key.cluster, str(uid))
+            self._owner_gone(change.key.cluster, uid_of(change.previous))
 
     def _owner_gone(self, cluster: str, uid: str) -> None:
         for key in self._dependents.get((cluster, uid), ()):

@@ -17,6 +17,7 @@ from hortus.apiserver.aggregation.apiservices import RemoteApi, RemoteApis
 from hortus.apiserver.aggregation.documents import RemoteDocuments, RemoteRequests
 from hortus.apiserver.aggregation.servers import Unreachable
 from hortus.apiserver.discovery import version_priority
+from hortus.apiserver.gc import OwnerState, state_of
 from hortus.apiserver.namespaces import SERVER, RemoteLeft
 from hortus.kube.objects import Object
 
@@ -76,14 +77,17 @@ class RemoteContent:
         """Reports whether another server serves this version."""
         return self._apis.find(cluster, group, version) is not None
 
-    async def owner(self, cluster: str, namespace: str, owner: Object) -> Object | None:
-        """The object that a reference names, None where its server has none. Raises Unreachable."""
+    async def state(self, cluster: str, namespace: str, owner: Object) -> OwnerState:
+        """The state of the owner that a reference of an object in `namespace` names. Raises Unreachable."""
         group, _, version = str(owner.get("apiVersion", "")).rpartition("/")
         kind = owner.get("kind")
         found = next((each for each in self.resources(cluster) if each.api.group == group and each.kind == kind), None)
         if found is None:
             raise Unreachable(f"{kind} of {group}/{version} is not discovered")
-        return await self.get(cluster, found, namespace, str(owner.get("name")))
+        if found.namespaced and not namespace:
+            return "present"  # as for kinds of this server: a cluster-scoped object cannot have such an owner
+        known = await self.get(cluster, found, namespace, str(owner.get("name")))
+        return state_of({} if known is None else known["metadata"], owner)
 
     async def delete_one(self, cluster: str, resource: RemoteResource, obj: Object) -> None:
         """Deletes exactly this state of an object. Raises Unreachable."""
