@@ -208,7 +208,7 @@ def plan_shoot(shoot: LiveShoot, binding: MigrationEntry | None) -> MoveStep:
 
 
 async def make_binding(garden: Client, plan: MoveStep) -> MigrationEntry:
-    """Create the CredentialsBinding of a plan; one of the same content that came meanwhile is as good."""
+    """Create the CredentialsBinding of a plan; one of its name that came meanwhile is looked at by the next run."""
     entry, manifest = plan.entry, plan.request
     if manifest is None:
         return entry
