@@ -102,9 +102,9 @@ class Proxy:
         said = REMARKS.get()
         audit = (said.audit_id if said is not None else "") or request.headers.get("Audit-Id") or random_uid()
         target = _target(request, info)
-        headers = forwarded(request, user, audit, info.path)
         connection.stream = asyncio.current_task()
         try:
+            headers = forwarded(request, user, audit, info.path)
             if is_upgrade(request):
                 return await self._tunnels.open(request, server, address, target, headers)
             return await self._passed(request, info, server, address, target, headers)
