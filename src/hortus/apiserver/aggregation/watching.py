@@ -8,6 +8,7 @@ on. Nothing is kept of an object here.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
@@ -27,6 +28,8 @@ _FIRST_WAIT, _LAST_WAIT = 0.5, 30.0
 """Seconds until a failed task begins again, doubling up to the last."""
 _WATCH_SECONDS = 300
 """Seconds that a watch lasts, and up to twice that."""
+_SHORTEST_WATCH = 1.0
+"""Seconds below which a watch counts as failed (k8s.io/client-go, tools/cache)."""
 
 
 class RemoteChange(NamedTuple):
@@ -80,13 +83,18 @@ class RemoteWatches:
     async def _keep(self, cluster: str, resource: RemoteResource) -> None:
         wait = _FIRST_WAIT
         while True:
-            try:
+            # A server that is away, or does not speak as others do, is asked again later.
+            with contextlib.suppress(Unreachable, ValueError, KeyError, TypeError):
                 revision = await self._list(cluster, resource)
-                wait = _FIRST_WAIT
-                while revision:
-                    revision = await self._watch(cluster, resource, revision)
-            except (Unreachable, ValueError, KeyError, TypeError):
-                pass  # the server is away, or does not speak as others do
+                lasted = True
+                while revision and lasted:
+                    began = self._clock.monotonic()
+                    try:
+                        revision = await self._watch(cluster, resource, revision)
+                    finally:
+                        lasted = self._clock.monotonic() - began >= _SHORTEST_WATCH
+                        if lasted:
+                            wait = _FIRST_WAIT
             await self._clock.sleep(wait * random.uniform(0.8, 1.2))  # noqa: S311 - spreads load, protects nothing
             wait = min(wait * 2, _LAST_WAIT)
 
