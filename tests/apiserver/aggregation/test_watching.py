@@ -8,10 +8,12 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.waiting import until
 
 from hortus.apiserver.aggregation.apiservices import RemoteApi, ServiceReference
 from hortus.apiserver.aggregation.content import RemoteContent, RemoteResource
 from hortus.apiserver.aggregation.documents import RemoteAnswer, RemoteDocuments, RemoteRequests
+from hortus.apiserver.aggregation.servers import Unreachable
 from hortus.apiserver.aggregation.watching import RemoteChange, RemoteWatches
 from hortus.apiserver.registrations import CUSTOM
 from hortus.kube.objects import Object
@@ -105,3 +107,53 @@ async def test_a_watch_that_lasted_goes_on_at_once_from_its_last_revision(server
         server.events.put_nowait(None)
     await watching.clock.settle()
     assert (server.lists, server.watches) == (1, 4)
+
+
+async def test_objects_that_went_while_there_was_no_watch_are_shown_as_gone(server: Server, watching: Watching) -> None:
+    server.objects = [thing("kept", "1"), thing("gone", "2"), thing("replaced", "3")]
+    watching.watches.follow("root")
+    server.events.put_nowait({"type": "ADDED", "object": thing("added", "4")})
+    server.events.put_nowait({"type": "DELETED", "object": thing("seen", "5")})
+    await watching.clock.settle()
+    assert watching.taken() == [
+        ("kept", "1", False),
+        ("gone", "2", False),
+        ("replaced", "3", False),
+        ("added", "4", False),
+        ("seen", "5", True),
+    ]
+    server.objects = [thing("kept", "1"), thing("replaced", "6")]
+    server.events.put_nowait(Unreachable("EOF"))
+    await watching.clock.advance(1)
+    found = watching.taken()
+    assert sorted(found[:2]) == [("added", "4", True), ("gone", "2", True)]
+    assert found[2:] == [("kept", "1", False), ("replaced", "3", True), ("replaced", "6", False)]
+
+
+async def test_objects_that_went_while_their_server_was_unavailable_are_shown_as_gone(
+    server: Server, watching: Watching
+) -> None:
+    server.objects = [thing("gone", "1")]
+    watching.watches.follow("root")
+    await watching.clock.settle()
+    server.served = []
+    watching.watches.follow("root")
+    assert watching.ended == ["things"]
+    server.objects, server.served = [], [THINGS]
+    watching.taken()
+    watching.watches.follow("root")
+    await watching.clock.settle()
+    assert watching.taken() == [("gone", "1", True)]
+
+
+async def test_nothing_is_kept_of_a_version_that_has_no_apiservice(server: Server, watching: Watching) -> None:
+    server.objects = [thing("gone", "1")]
+    watching.watches.follow("root")
+    await watching.clock.settle()
+    server.served, server.registered = [], False
+    watching.watches.follow("root")
+    server.objects, server.served, server.registered = [], [THINGS], True
+    watching.taken()
+    watching.watches.follow("root")
+    await until(lambda: server.lists == 2)
+    assert watching.taken() == []
