@@ -157,3 +157,14 @@ async def test_nothing_is_kept_of_a_version_that_has_no_apiservice(server: Serve
     watching.watches.follow("root")
     await until(lambda: server.lists == 2)
     assert watching.taken() == []
+
+
+async def test_a_watch_that_outlasts_its_time_is_given_up(
+    server: Server, watching: Watching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hortus.apiserver.aggregation.watching._WATCH_SECONDS", 1)
+    monkeypatch.setattr("hortus.apiserver.aggregation.watching._MORE_SECONDS", -1)
+    watching.watches.follow("root")
+    await until(lambda: watching.clock.sleepers == 1)
+    await watching.clock.advance(1)
+    assert (server.lists, server.watches) == (2, 2)

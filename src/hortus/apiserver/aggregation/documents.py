@@ -29,6 +29,8 @@ AGGREGATOR: Final = UserInfo("system:kube-aggregator", groups=("system:masters",
 OPENAPI_READER: Final = UserInfo("system:aggregator")
 LARGEST = 32 * 1024 * 1024
 """Bytes of a document; Gardener's /openapi/v2 has about 2 MiB."""
+_ANSWER_SECONDS = 8.0
+"""Seconds for a whole answer; a key of a controller, which has 30 (`KeyQueue`), asks up to three times."""
 _SWAGGER_SECONDS = 10.0
 """Seconds that clients of /openapi/v2 wait for one server."""
 _OWN_TAG = "own:"
@@ -63,21 +65,26 @@ class RemoteRequests:
         etag: str = "",
         content: bytes = b"",
         content_type: str = "application/json",
+        within: float = _ANSWER_SECONDS,
     ) -> RemoteAnswer:
-        """The whole answer of a server. Raises Unreachable."""
+        """The whole answer of a server, which has `within` seconds. Raises Unreachable."""
         headers = _headers(user, accept)
         if etag:
             headers["If-None-Match"] = etag
         if content:
             headers["Content-Type"] = content_type
-        server, address = await self._place(cluster, api)
-        async with server.ask(method, address, target, headers, content or None) as answer:
-            body = bytearray()
-            async for piece in answer.content.iter_any():
-                body += piece
-                if len(body) > LARGEST:
-                    raise Unreachable(f"the answer has more than {LARGEST} bytes")
-            return RemoteAnswer(answer.status, answer.headers, bytes(body))
+        try:
+            async with asyncio.timeout(within):
+                server, address = await self._place(cluster, api)
+                async with server.ask(method, address, target, headers, content or None) as answer:
+                    body = bytearray()
+                    async for piece in answer.content.iter_any():
+                        body += piece
+                        if len(body) > LARGEST:
+                            raise Unreachable(f"the answer has more than {LARGEST} bytes")
+                    return RemoteAnswer(answer.status, answer.headers, bytes(body))
+        except TimeoutError:
+            raise Unreachable("context deadline exceeded") from None
 
     async def lines(
         self, cluster: str, api: RemoteApi, target: str, *, user: UserInfo, accept: str
@@ -211,15 +218,16 @@ class RemoteDocuments:
         tag, document = known = self._swagger.get(key, ("", None))
         sent = "" if tag.startswith(_OWN_TAG) else tag
         try:
-            async with asyncio.timeout(_SWAGGER_SECONDS):
-                answer = await self._asking.ask(cluster, api, "/openapi/v2", user=OPENAPI_READER, etag=sent)
+            answer = await self._asking.ask(
+                cluster, api, "/openapi/v2", user=OPENAPI_READER, etag=sent, within=_SWAGGER_SECONDS
+            )
             if answer.status != 200:
                 return known
             tag = answer.headers.get("ETag") or _OWN_TAG + hashlib.sha256(answer.body).hexdigest()
             if tag != known[0]:
                 document = orjson.loads(answer.body)
                 self._swagger[key] = tag, document
-        except (Unreachable, TimeoutError, ValueError):
+        except (Unreachable, ValueError):
             return known
         return tag, document
 

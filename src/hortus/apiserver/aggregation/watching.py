@@ -29,6 +29,10 @@ _FIRST_WAIT, _LAST_WAIT = 0.5, 30.0
 """Seconds until a failed task begins again, doubling up to the last."""
 _WATCH_SECONDS = 300
 """Seconds that a watch lasts, and up to twice that."""
+_MORE_SECONDS = 30.0
+"""Seconds that a server has to end a watch whose time is up."""
+_LIST_SECONDS = 60.0
+"""Seconds for the list of all objects (kube-apiserver, --request-timeout)."""
 _SHORTEST_WATCH = 1.0
 """Seconds below which a watch counts as failed (k8s.io/client-go, tools/cache)."""
 
@@ -101,7 +105,7 @@ class RemoteWatches:
         wait = _FIRST_WAIT
         while True:
             # A server that is away, or does not speak as others do, is asked again later.
-            with contextlib.suppress(Unreachable, ValueError, KeyError, TypeError):
+            with contextlib.suppress(Unreachable, TimeoutError, ValueError, KeyError, TypeError):
                 revision = await self._list(cluster, resource)
                 lasted = True
                 while revision and lasted:
@@ -118,7 +122,7 @@ class RemoteWatches:
     async def _list(self, cluster: str, resource: RemoteResource) -> str:
         """Shows every object; returns the revision to watch from. Raises Unreachable, ValueError."""
         answer = await self._requests.ask(
-            cluster, resource.api, resource.path(), user=SERVER, accept=_FORM.format("List")
+            cluster, resource.api, resource.path(), user=SERVER, accept=_FORM.format("List"), within=_LIST_SECONDS
         )
         if answer.status != 200:
             raise Unreachable(f"status {answer.status}")
@@ -142,14 +146,15 @@ class RemoteWatches:
         lines = self._requests.lines(
             cluster, resource.api, f"{resource.path()}?{query}", user=SERVER, accept=_FORM.format("")
         )
-        async for line in lines:
-            event: dict[str, Any] = orjson.loads(line)
-            if event["type"] == "ERROR":
-                return ""
-            metadata: Object = event["object"]["metadata"]
-            revision = str(metadata.get("resourceVersion") or revision)
-            if event["type"] != "BOOKMARK":
-                self._show(cluster, resource, metadata, gone=event["type"] == "DELETED")
+        async with asyncio.timeout(seconds + _MORE_SECONDS):
+            async for line in lines:
+                event: dict[str, Any] = orjson.loads(line)
+                if event["type"] == "ERROR":
+                    return ""
+                metadata: Object = event["object"]["metadata"]
+                revision = str(metadata.get("resourceVersion") or revision)
+                if event["type"] != "BOOKMARK":
+                    self._show(cluster, resource, metadata, gone=event["type"] == "DELETED")
         return revision
 
     def _show(self, cluster: str, resource: RemoteResource, metadata: Object, *, gone: bool = False) -> None:
