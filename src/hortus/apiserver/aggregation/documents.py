@@ -19,7 +19,7 @@ from multidict import CIMultiDict
 from hortus.apiserver.aggregation.apiservices import RemoteApi, RemoteApis
 from hortus.apiserver.aggregation.headers import identity
 from hortus.apiserver.aggregation.resolving import RemoteAddress, Resolver
-from hortus.apiserver.aggregation.servers import RemoteServer, RemoteServers, Unreachable
+from hortus.apiserver.aggregation.servers import RemoteServer, RemoteServers, ServerTrust, Unreachable, trust_of
 from hortus.apiserver.aggregation.swagger import RemoteSwagger
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.registrations import VersionPriority
@@ -132,7 +132,7 @@ class RemoteDocuments:
         self._changes: dict[str, int] = {}
         self._count = 0
         self._listeners: list[Callable[[str], None]] = []
-        self._swagger: dict[tuple[str, Hashable], tuple[str, Object | None]] = {}
+        self._swagger: dict[tuple[str, ServerTrust], tuple[str, Object | None]] = {}
         apis.on_change(self._changed)
 
     def forget(self, cluster: str) -> None:
@@ -214,7 +214,7 @@ class RemoteDocuments:
         return found
 
     async def _swagger_of(self, cluster: str, api: RemoteApi) -> tuple[str, Object | None]:
-        key = cluster, (api.service, api.ca, api.insecure)
+        key = cluster, trust_of(api)
         tag, document = known = self._swagger.get(key, ("", None))
         sent = "" if tag.startswith(_OWN_TAG) else tag
         try:
@@ -242,6 +242,8 @@ class RemoteDocuments:
     def _changed(self, cluster: str, name: str) -> None:
         served = self._apis.of(cluster)
         self._known[cluster] = {gv: known for gv, known in self._known.get(cluster, {}).items() if gv in served}
+        servers = {trust_of(api) for api in served.values()}
+        self._swagger = {key: kept for key, kept in self._swagger.items() if key[0] != cluster or key[1] in servers}
         self._touch(cluster)
 
     def _touch(self, cluster: str) -> None:

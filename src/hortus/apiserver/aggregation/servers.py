@@ -47,7 +47,9 @@ class Unreachable(Exception):
     """No answer of the server; the text is the problem in the words of Go's client."""
 
 
-class _Trust(NamedTuple):
+class ServerTrust(NamedTuple):
+    """The connections of two APIs with the same are shared: it is the same server, believed for the same reason."""
+
     service: ServiceReference
     ca: bytes
     insecure: bool
@@ -137,7 +139,7 @@ class RemoteServers:
     def __init__(self, clusters: ClusterKeyLookup, *, local: Collection[str]) -> None:
         self._clusters = clusters
         self._local = local
-        self._open: dict[str, dict[_Trust, RemoteServer]] = {}
+        self._open: dict[str, dict[ServerTrust, RemoteServer]] = {}
         self._identities: dict[str, tuple[ClusterKeys, bytes, Secret]] = {}
         self._threads = ThreadPoolExecutor(_LOOKUPS, thread_name_prefix="service-names")
         self._closing: set[asyncio.Task[None]] = set()
@@ -145,7 +147,7 @@ class RemoteServers:
     def of(self, cluster: str, api: RemoteApi) -> RemoteServer:
         """The connections to the server of `api`. Raises ValueError where its caBundle cannot be read."""
         known = self._open.setdefault(cluster, {})
-        trust = _trust(api)
+        trust = trust_of(api)
         found = known.get(trust)
         if found is None:
             found = known[trust] = self._opened(cluster, trust)
@@ -160,7 +162,7 @@ class RemoteServers:
         known = self._open.get(cluster)
         if not known:
             return
-        used = {_trust(api) for api in apis.values()}
+        used = {trust_of(api) for api in apis.values()}
         used |= {trust._replace(ca=b"", insecure=True) for trust in used}
         for trust in known.keys() - used:
             task = asyncio.get_running_loop().create_task(known.pop(trust).retire())
@@ -182,7 +184,7 @@ class RemoteServers:
         await asyncio.gather(*self._closing)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _opened(self, cluster: str, trust: _Trust) -> RemoteServer:
+    def _opened(self, cluster: str, trust: ServerTrust) -> RemoteServer:
         certificate, key = self._identity(cluster)
         tls = client_context(ca=trust.ca, certificate=certificate, key=key, insecure=trust.insecure)
         names, dialer = IsolatedNames(self._threads), Dialer(denied_networks(cluster, self._local))
@@ -213,8 +215,8 @@ class RemoteServers:
         return known[1], known[2]
 
 
-def _trust(api: RemoteApi) -> _Trust:
-    return _Trust(api.service, api.ca, api.insecure)
+def trust_of(api: RemoteApi) -> ServerTrust:
+    return ServerTrust(api.service, api.ca, api.insecure)
 
 
 def _words(error: aiohttp.ClientError, address: RemoteAddress) -> str:
