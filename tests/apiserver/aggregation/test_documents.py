@@ -77,6 +77,18 @@ class Served(RemoteApis, RemoteRequests):
         return RemoteAnswer(304, {}, b"") if etag else RemoteAnswer(200, {"ETag": "1"}, orjson.dumps({"of": name}))
 
 
+async def test_a_server_of_several_versions_is_asked_once_for_its_document() -> None:
+    served = Served(api("v1"), api("v1beta1"), api("v2", "other"))
+    documents = RemoteDocuments(served, served)
+    found = await documents.swaggers("root")
+    assert [(each.version, each.tag, each.document) for each in found] == [
+        ("v1", "1", {"of": "behind"}),
+        ("v1beta1", "1", {"of": "behind"}),
+        ("v2", "1", {"of": "other"}),
+    ]
+    assert sorted(served.asked) == ["behind", "other"]
+
+
 async def test_the_document_of_a_server_without_an_apiservice_is_forgotten() -> None:
     served = Served(api("v1"), api("v2", "other"))
     documents = RemoteDocuments(served, served)

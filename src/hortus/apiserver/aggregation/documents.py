@@ -206,9 +206,13 @@ class RemoteDocuments:
 
     async def swaggers(self, cluster: str) -> Sequence[RemoteSwagger]:
         """The /openapi/v2 documents of the servers that answer, one for each version."""
+        served = [api for api in self._apis.of(cluster).values() if api.available]
+        servers = {trust_of(api): api for api in served}
+        answers = await asyncio.gather(*(self._swagger_of(cluster, api) for api in servers.values()))
+        documents = dict(zip(servers, answers, strict=True))
         found = []
-        for api in self._apis.of(cluster).values():
-            tag, document = await self._swagger_of(cluster, api) if api.available else ("", None)
+        for api in served:
+            tag, document = documents[trust_of(api)]
             if document is not None:
                 found.append(RemoteSwagger(api.group, api.version, tag, document))
         return found
