@@ -36,12 +36,12 @@ def is_upgrade(request: web.BaseRequest) -> bool:
     return "upgrade" in (word.strip() for word in words) and bool(request.headers.get("Upgrade"))
 
 
-class Switched(web.StreamResponse):
-    """The answer to a request whose connection has been used up."""
+class PassedAnswer(web.StreamResponse):
+    """An answer whose bytes have been written already."""
 
-    def __init__(self, status: int) -> None:
+    def __init__(self, status: int, *, keep_alive: bool) -> None:
         super().__init__(status=status)
-        self._keep_alive = False
+        self._keep_alive = keep_alive
 
     async def prepare(self, request: web.BaseRequest) -> None:
         pass
@@ -93,7 +93,7 @@ class Tunnels:
                 await _rest(reader, transport, _length(head))
             else:
                 await _both_ways(request, reader, writer)
-            return Switched(status)
+            return PassedAnswer(status, keep_alive=False)
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             raise Unreachable("malformed HTTP response") from None
         except TimeoutError:
