@@ -134,6 +134,17 @@ async def test_an_answer_that_is_no_switch_is_handed_on_only_as_an_error(server:
             assert body == b"error trying to reach service: invalid upgrade response: status code 200\n"
 
 
+async def test_a_server_that_refuses_connections_is_unreachable_in_the_words_of_go(server: TestServer) -> None:
+    async with connected(server.url, server.token, server.tls()) as wire:
+        async with raw_server(wire, b"", []):
+            spec = (await wire.get(f"{SERVICES}/v1.{GROUP}")).body["spec"]
+        async with upgraded(server) as (reader, _, head):
+            assert head.startswith(b"HTTP/1.1 503 ")
+            problem = f"dial tcp localhost:{spec['service']['port']}: connect: connection refused"
+            body = await reader.readuntil(b"\n")
+            assert body == f"error trying to reach service: {problem}\n".encode()
+
+
 async def certified(wire: Wire, server: TestServer, folder: Path, user: str) -> ssl.SSLContext:
     """The client of a user whose certificate the server has signed, and who may do everything in `GROUP`."""
     key = new_key()

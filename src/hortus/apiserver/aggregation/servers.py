@@ -117,7 +117,7 @@ class RemoteServer:
         except aiohttp.ClientError as error:
             raise Unreachable(_words(error, address)) from None
         except TimeoutError:
-            raise Unreachable(f"dial tcp {address.host}:{address.port}: i/o timeout") from None
+            raise Unreachable(dial_problem(TimeoutError(), address)) from None
         finally:
             self._active -= 1
             if self._retired and not self._active:
@@ -219,8 +219,20 @@ def trust_of(api: RemoteApi) -> ServerTrust:
     return ServerTrust(api.service, api.ca, api.insecure)
 
 
-def _words(error: aiohttp.ClientError, address: RemoteAddress) -> str:
+def dial_problem(error: OSError, address: RemoteAddress) -> str:
+    """The reason why there is no connection to an address."""
     where = f"dial tcp {address.host}:{address.port}"
+    match error:
+        case AddressDenied():
+            return f"{where}: services of logical clusters may not be on this machine or its link"
+        case ConnectionRefusedError():
+            return f"{where}: connect: connection refused"
+        case TimeoutError(errno=None):
+            return f"{where}: i/o timeout"
+    return f"{where}: {error.strerror or error}"
+
+
+def _words(error: aiohttp.ClientError, address: RemoteAddress) -> str:
     match error:
         case aiohttp.ClientConnectorCertificateError():
             return f"tls: failed to verify certificate: x509: {error.certificate_error}"
@@ -228,14 +240,10 @@ def _words(error: aiohttp.ClientError, address: RemoteAddress) -> str:
             return f"tls: {error.os_error}"
         case aiohttp.ClientConnectorDNSError():
             return f"dial tcp: lookup {address.host}: no such host"
-        case aiohttp.ClientConnectorError(os_error=AddressDenied()):
-            return f"{where}: services of logical clusters may not be on this machine or its link"
-        case aiohttp.ClientConnectorError(os_error=ConnectionRefusedError()):
-            return f"{where}: connect: connection refused"
         case aiohttp.ClientConnectorError():
-            return f"{where}: {error.os_error.strerror or error.os_error}"
+            return dial_problem(error.os_error, address)
         case aiohttp.ServerTimeoutError():
-            return f"{where}: i/o timeout"
+            return dial_problem(TimeoutError(), address)
         case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError():
             return "EOF"
     return str(error) or type(error).__name__

@@ -14,9 +14,8 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from hortus.apiserver.aggregation.resolving import RemoteAddress
-from hortus.apiserver.aggregation.servers import RemoteServer, Unreachable
+from hortus.apiserver.aggregation.servers import RemoteServer, Unreachable, dial_problem
 from hortus.apiserver.connection import Connection, taken
-from hortus.kube.dialing import AddressDenied
 from hortus.kube.listeners import TLS_FAREWELL_WITHIN
 
 _SECONDS = 10.0
@@ -111,13 +110,8 @@ async def _connected(server: RemoteServer, address: RemoteAddress) -> tuple[asyn
         async with asyncio.timeout(_SECONDS):
             connected = await server.dial(address)
             return await asyncio.open_connection(sock=connected, ssl=tls, server_hostname=name, limit=_LARGEST_HEAD)
-    except TimeoutError:
-        raise Unreachable(f"dial tcp {address.host}:{address.port}: i/o timeout") from None
-    except AddressDenied:
-        where = f"dial tcp {address.host}:{address.port}"
-        raise Unreachable(f"{where}: services of logical clusters may not be on this machine or its link") from None
     except OSError as error:
-        raise Unreachable(f"dial tcp {address.host}:{address.port}: {error.strerror or error}") from None
+        raise Unreachable(dial_problem(error, address)) from None
 
 
 async def _closed(writer: asyncio.StreamWriter) -> None:
