@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from multidict import CIMultiDict
 from yarl import URL
 
-from hortus.apiserver.admission.sessions import IsolatedNames, denied_networks
+from hortus.apiserver.admission.sessions import IsolatedNames, denied_networks, isolated_session
 from hortus.apiserver.aggregation.apiservices import RemoteApi, ServiceReference
 from hortus.apiserver.aggregation.resolving import RemoteAddress
 from hortus.apiserver.authn.certificates import client_certificate, key_pem, new_key
@@ -188,16 +188,8 @@ class RemoteServers:
         certificate, key = self._identity(cluster)
         tls = client_context(ca=trust.ca, certificate=certificate, key=key, insecure=trust.insecure)
         names, dialer = IsolatedNames(self._threads), Dialer(denied_networks(cluster, self._local))
-        connector = aiohttp.TCPConnector(
-            limit=_CONNECTIONS, keepalive_timeout=_IDLE_SECONDS, resolver=names, socket_factory=dialer
-        )
-        session = aiohttp.ClientSession(
-            connector=connector,
-            trust_env=False,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            timeout=aiohttp.ClientTimeout(connect=_CONNECT_SECONDS),
-        )
+        timeout = aiohttp.ClientTimeout(connect=_CONNECT_SECONDS)
+        session = isolated_session(names, dialer, limit=_CONNECTIONS, idle=_IDLE_SECONDS, timeout=timeout)
         return RemoteServer(trust.service.host, tls, session, names, dialer)
 
     def _identity(self, cluster: str) -> tuple[bytes, Secret]:
