@@ -99,3 +99,19 @@ async def test_an_object_behind_the_server_goes_with_its_owner(wire: Wire, names
     await wire.delete(f"{maps}/owner")
     await until(lambda: wire.get(f"{flunders}/owned"), lambda answer: answer.code == 404)
     assert (await wire.get(f"{flunders}/f")).code == 200
+
+
+async def test_an_object_behind_the_server_keeps_the_owner_that_is_left(wire: Wire, namespace: str) -> None:
+    flunders = f"{GROUP}/v1beta1/namespaces/{namespace}/flunders"
+    maps = f"/api/v1/namespaces/{namespace}/configmaps"
+    uids = {name: (await wire.post(maps, {"metadata": {"name": name}})).body["metadata"]["uid"] for name in ("a", "b")}
+    references = [{"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid} for name, uid in uids.items()]
+    owned = {**FLUNDER, "metadata": {"name": "owned", "ownerReferences": references}}
+    assert (await wire.post(flunders, owned)).code == 201
+    await wire.delete(f"{maps}/a")
+
+    def has_one(answer: Answer) -> bool:
+        return len(answer.body["metadata"]["ownerReferences"]) == 1
+
+    left = await until(lambda: wire.get(f"{flunders}/owned"), has_one)
+    assert left.body["metadata"]["ownerReferences"] == references[1:]

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import ssl
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
 from tests.apiserver.wire import Wire, connected
 from tests.conformance.api.behind import SERVICES, TRUST
+from tests.waiting import until
 
+from hortus.apiserver.authn.certificates import key_pem, new_key
+from hortus.apiserver.authn.subjects import name_of
 from hortus.engine.serving import self_signed
 from hortus.kube.tls import server_context
 from hortus.testing.apiserver import TestServer, running_apiserver
@@ -72,12 +80,16 @@ async def raw_server(wire: Wire, answer: bytes, heads: list[bytes]) -> AsyncIter
 
 
 @asynccontextmanager
-async def upgraded(server: TestServer) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter, bytes]]:
-    """A connection on which the client has asked to switch, with the head of the answer."""
+async def upgraded(
+    server: TestServer, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter, bytes]]:
+    """A connection on which the client has asked to switch, with the head of the answer; with `tls`, as the user of its
+    certificate."""
     host, _, port = server.url.removeprefix("https://").partition(":")
-    reader, writer = await asyncio.open_connection(host, int(port), ssl=server.tls())
+    reader, writer = await asyncio.open_connection(host, int(port), ssl=tls or server.tls())
+    token = "" if tls else f"Authorization: Bearer {server.token}\r\n"
     asked = (
-        f"POST {PATH}?command=sh HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {server.token}\r\n"
+        f"POST {PATH}?command=sh HTTP/1.1\r\nHost: {host}\r\n{token}"
         "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n"
         "Content-Length: 0\r\n\r\n"
     )
@@ -120,3 +132,57 @@ async def test_an_answer_that_is_no_switch_is_handed_on_only_as_an_error(server:
             assert head.startswith(b"HTTP/1.1 503 ")
             body = await reader.readuntil(b"\n")
             assert body == b"error trying to reach service: invalid upgrade response: status code 200\n"
+
+
+async def test_a_server_that_refuses_connections_is_unreachable_in_the_words_of_go(server: TestServer) -> None:
+    async with connected(server.url, server.token, server.tls()) as wire:
+        async with raw_server(wire, b"", []):
+            spec = (await wire.get(f"{SERVICES}/v1.{GROUP}")).body["spec"]
+        async with upgraded(server) as (reader, _, head):
+            assert head.startswith(b"HTTP/1.1 503 ")
+            problem = f"dial tcp localhost:{spec['service']['port']}: connect: connection refused"
+            body = await reader.readuntil(b"\n")
+            assert body == f"error trying to reach service: {problem}\n".encode()
+
+
+async def certified(wire: Wire, server: TestServer, folder: Path, user: str) -> ssl.SSLContext:
+    """The client of a user whose certificate the server has signed, and who may do everything in `GROUP`."""
+    key = new_key()
+    asked = x509.CertificateSigningRequestBuilder().subject_name(name_of(user)).sign(key, SHA256())
+    spec = {
+        "request": base64.b64encode(asked.public_bytes(Encoding.PEM)).decode(),
+        "signerName": "kubernetes.io/kube-apiserver-client",
+        "usages": ["client auth"],
+    }
+    requests, rbac = "/apis/certificates.k8s.io/v1/certificatesigningrequests", "/apis/rbac.authorization.k8s.io/v1"
+    assert (await wire.post(requests, {"metadata": {"name": "odd"}, "spec": spec})).code == 201
+    condition = {"type": "Approved", "status": "True", "reason": "Test"}
+    assert (await wire.merge(f"{requests}/odd/approval", {"status": {"conditions": [condition]}})).code == 200
+
+    async def signed() -> bytes:
+        status = (await wire.get(f"{requests}/odd")).body["status"]
+        return base64.b64decode(status.get("certificate", ""))
+
+    file = folder / "client.pem"
+    file.write_bytes(await until(signed) + key_pem(key))
+    rules = [{"verbs": ["*"], "apiGroups": [GROUP], "resources": ["*"]}]
+    assert (await wire.post(f"{rbac}/clusterroles", {"metadata": {"name": "odd"}, "rules": rules})).code == 201
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "odd"}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"}
+    binding = {"metadata": {"name": "odd"}, "subjects": [subject], "roleRef": role}
+    assert (await wire.post(f"{rbac}/clusterrolebindings", binding)).code == 201
+    tls = server.tls()
+    tls.load_cert_chain(file)
+    return tls
+
+
+async def test_a_user_name_with_a_line_break_forges_no_header(server: TestServer, tmp_path: Path) -> None:
+    heads: list[bytes] = []
+    switched = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n"
+    async with connected(server.url, server.token, server.tls()) as wire, raw_server(wire, switched, heads):
+        tls = await certified(wire, server, tmp_path, "x\r\nX-Remote-Group: system:masters")
+        async with upgraded(server, tls) as (reader, _, head):
+            assert head.startswith(b"HTTP/1.1 503 ")
+            body = await reader.readuntil(b"\n")
+    assert body == (b'error trying to reach service: net/http: invalid header field value for "X-Remote-User"\n')
+    assert heads == []

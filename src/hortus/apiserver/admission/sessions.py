@@ -25,6 +25,8 @@ _CALLS = 64
 """Calls of one cluster at once; further ones wait, within their time."""
 _LOOKUPS = 32
 """Clusters that wait for a name at once."""
+_IDLE_SECONDS = 15.0
+"""Seconds for which an unused connection is kept (the default of aiohttp)."""
 _NUMBERS = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
 
 
@@ -54,15 +56,8 @@ class Sessions:
         session = self._sessions.get((cluster, resolved))
         if session is None:
             dialer = Dialer(() if resolved else denied_networks(cluster, self._local))
-            # Packed answers are not unpacked: a megabyte may hold a gigabyte.
-            session = self._sessions[cluster, resolved] = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
-                    limit=_CALLS, resolver=IsolatedNames(self._threads), socket_factory=dialer
-                ),
-                trust_env=False,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                auto_decompress=False,
-            )
+            session = isolated_session(IsolatedNames(self._threads), dialer, limit=_CALLS)
+            self._sessions[cluster, resolved] = session
         return session
 
     def forget(self, cluster: str) -> None:
@@ -109,3 +104,23 @@ class IsolatedNames(AbstractResolver):
 
     async def close(self) -> None:
         """Has no effect: all servers share the threads."""
+
+
+def isolated_session(
+    names: IsolatedNames,
+    dialer: Dialer,
+    *,
+    limit: int,
+    idle: float = _IDLE_SECONDS,
+    timeout: aiohttp.ClientTimeout | None = None,
+) -> aiohttp.ClientSession:
+    """A session that nothing of this machine's settings leads elsewhere, with `limit` connections."""
+    connector = aiohttp.TCPConnector(limit=limit, keepalive_timeout=idle, resolver=names, socket_factory=dialer)
+    # Packed answers are not unpacked: a megabyte may hold a gigabyte.
+    return aiohttp.ClientSession(
+        connector=connector,
+        trust_env=False,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+        timeout=timeout,
+    )

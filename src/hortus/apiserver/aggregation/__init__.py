@@ -24,7 +24,7 @@ from hortus.apiserver.aggregation.documents import RemoteDocuments, RemoteReques
 from hortus.apiserver.aggregation.proxying import LONG_RUNNING, Proxy
 from hortus.apiserver.aggregation.registering import RegistrationController
 from hortus.apiserver.aggregation.resolving import Resolver
-from hortus.apiserver.aggregation.servers import RemoteServers, Unreachable
+from hortus.apiserver.aggregation.servers import RemoteServers
 from hortus.apiserver.aggregation.watching import RemoteWatches
 from hortus.apiserver.authn.cluster_keys import ClusterKeyLookup
 from hortus.apiserver.authn.identity import UserInfo
@@ -33,7 +33,7 @@ from hortus.apiserver.http import Reply, RequestInfo
 from hortus.apiserver.registrations import API_GROUP
 from hortus.apiserver.resources.context import OperationContext
 
-__all__ = ["LONG_RUNNING", "Aggregation", "RemoteApi", "RemoteDocuments", "Unreachable"]
+__all__ = ["LONG_RUNNING", "Aggregation"]
 
 
 class Aggregation:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import orjson
 
 from hortus.apiserver.aggregation.apiservices import RemoteApi, RemoteApis
-from hortus.apiserver.aggregation.documents import RemoteDocuments, RemoteRequests
+from hortus.apiserver.aggregation.documents import RemoteAnswer, RemoteDocuments, RemoteRequests
 from hortus.apiserver.aggregation.servers import Unreachable
 from hortus.apiserver.discovery import version_priority
 from hortus.apiserver.gc import OwnerState, state_of
@@ -91,23 +91,18 @@ class RemoteContent:
 
     async def delete_one(self, cluster: str, resource: RemoteResource, obj: Object) -> None:
         """Deletes exactly this state of an object. Raises Unreachable."""
-        metadata = obj["metadata"]
-        seen = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+        target, seen = _state(resource, obj)
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": seen}
-        target = resource.path(metadata.get("namespace", ""), metadata["name"])
         await self._delete(cluster, resource, target, orjson.dumps(options))
 
     async def own(self, cluster: str, resource: RemoteResource, obj: Object, owners: list[Object]) -> None:
         """Gives an object these owners alone. Raises Unreachable."""
-        metadata = obj["metadata"]
-        seen = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
-        target = resource.path(metadata.get("namespace", ""), metadata["name"])
+        target, seen = _state(resource, obj)
         patch = orjson.dumps({"metadata": {**seen, "ownerReferences": owners}})
         answer = await self._requests.ask(
             cluster, resource.api, target, user=SERVER, method="PATCH", content=patch, content_type=_MERGE
         )
-        if answer.status >= 400 and answer.status not in _GONE:
-            raise Unreachable(f"{target}: status {answer.status}")
+        _check(target, answer)
 
     async def get(self, cluster: str, resource: RemoteResource, namespace: str, name: str) -> Object | None:
         """One object, None where there is none. Raises Unreachable."""
@@ -151,8 +146,7 @@ class RemoteContent:
 
     async def _delete(self, cluster: str, resource: RemoteResource, target: str, options: bytes = _DELETED) -> None:
         answer = await self._requests.ask(cluster, resource.api, target, user=SERVER, method="DELETE", content=options)
-        if answer.status >= 400 and answer.status not in _GONE:
-            raise Unreachable(f"{target}: status {answer.status}")
+        _check(target, answer)
 
     async def _names(self, cluster: str, resource: RemoteResource, target: str) -> list[str]:
         answer = await self._requests.ask(cluster, resource.api, target, user=SERVER, accept=_METADATA)
@@ -161,3 +155,16 @@ class RemoteContent:
         if answer.status != 200:
             raise Unreachable(f"{target}: status {answer.status}")
         return [str(item["metadata"]["name"]) for item in orjson.loads(answer.body).get("items") or ()]
+
+
+def _check(target: str, answer: RemoteAnswer) -> None:
+    """Raises Unreachable where a write has failed; it has not where there is nothing to write to."""
+    if answer.status >= 400 and answer.status not in _GONE:
+        raise Unreachable(f"{target}: status {answer.status}")
+
+
+def _state(resource: RemoteResource, obj: Object) -> tuple[str, dict[str, str]]:
+    """The path of an object, and the preconditions of a write that is for this state of it alone."""
+    metadata = obj["metadata"]
+    seen = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+    return resource.path(metadata.get("namespace", ""), metadata["name"]), seen

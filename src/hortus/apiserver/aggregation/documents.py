@@ -19,7 +19,7 @@ from multidict import CIMultiDict
 from hortus.apiserver.aggregation.apiservices import RemoteApi, RemoteApis
 from hortus.apiserver.aggregation.headers import identity
 from hortus.apiserver.aggregation.resolving import RemoteAddress, Resolver
-from hortus.apiserver.aggregation.servers import RemoteServer, RemoteServers, Unreachable
+from hortus.apiserver.aggregation.servers import RemoteServer, RemoteServers, ServerTrust, Unreachable, trust_of
 from hortus.apiserver.aggregation.swagger import RemoteSwagger
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.registrations import VersionPriority
@@ -29,6 +29,8 @@ AGGREGATOR: Final = UserInfo("system:kube-aggregator", groups=("system:masters",
 OPENAPI_READER: Final = UserInfo("system:aggregator")
 LARGEST = 32 * 1024 * 1024
 """Bytes of a document; Gardener's /openapi/v2 has about 2 MiB."""
+_ANSWER_SECONDS = 8.0
+"""Seconds for a whole answer; a key of a controller, which has 30 (`KeyQueue`), asks up to three times."""
 _SWAGGER_SECONDS = 10.0
 """Seconds that clients of /openapi/v2 wait for one server."""
 _OWN_TAG = "own:"
@@ -63,21 +65,26 @@ class RemoteRequests:
         etag: str = "",
         content: bytes = b"",
         content_type: str = "application/json",
+        within: float = _ANSWER_SECONDS,
     ) -> RemoteAnswer:
-        """The whole answer of a server. Raises Unreachable."""
+        """The whole answer of a server, which has `within` seconds. Raises Unreachable."""
         headers = _headers(user, accept)
         if etag:
             headers["If-None-Match"] = etag
         if content:
             headers["Content-Type"] = content_type
-        server, address = await self._place(cluster, api)
-        async with server.ask(method, address, target, headers, content or None) as answer:
-            body = bytearray()
-            async for piece in answer.content.iter_any():
-                body += piece
-                if len(body) > LARGEST:
-                    raise Unreachable(f"the answer has more than {LARGEST} bytes")
-            return RemoteAnswer(answer.status, answer.headers, bytes(body))
+        try:
+            async with asyncio.timeout(within):
+                server, address = await self._place(cluster, api)
+                async with server.ask(method, address, target, headers, content or None) as answer:
+                    body = bytearray()
+                    async for piece in answer.content.iter_any():
+                        body += piece
+                        if len(body) > LARGEST:
+                            raise Unreachable(f"the answer has more than {LARGEST} bytes")
+                    return RemoteAnswer(answer.status, answer.headers, bytes(body))
+        except TimeoutError:
+            raise Unreachable("context deadline exceeded") from None
 
     async def lines(
         self, cluster: str, api: RemoteApi, target: str, *, user: UserInfo, accept: str
@@ -125,7 +132,7 @@ class RemoteDocuments:
         self._changes: dict[str, int] = {}
         self._count = 0
         self._listeners: list[Callable[[str], None]] = []
-        self._swagger: dict[tuple[str, Hashable], tuple[str, Object | None]] = {}
+        self._swagger: dict[tuple[str, ServerTrust], tuple[str, Object | None]] = {}
         apis.on_change(self._changed)
 
     def forget(self, cluster: str) -> None:
@@ -199,27 +206,32 @@ class RemoteDocuments:
 
     async def swaggers(self, cluster: str) -> Sequence[RemoteSwagger]:
         """The /openapi/v2 documents of the servers that answer, one for each version."""
+        served = [api for api in self._apis.of(cluster).values() if api.available]
+        servers = {trust_of(api): api for api in served}
+        answers = await asyncio.gather(*(self._swagger_of(cluster, api) for api in servers.values()))
+        documents = dict(zip(servers, answers, strict=True))
         found = []
-        for api in self._apis.of(cluster).values():
-            tag, document = await self._swagger_of(cluster, api) if api.available else ("", None)
+        for api in served:
+            tag, document = documents[trust_of(api)]
             if document is not None:
                 found.append(RemoteSwagger(api.group, api.version, tag, document))
         return found
 
     async def _swagger_of(self, cluster: str, api: RemoteApi) -> tuple[str, Object | None]:
-        key = cluster, (api.service, api.ca, api.insecure)
+        key = cluster, trust_of(api)
         tag, document = known = self._swagger.get(key, ("", None))
         sent = "" if tag.startswith(_OWN_TAG) else tag
         try:
-            async with asyncio.timeout(_SWAGGER_SECONDS):
-                answer = await self._asking.ask(cluster, api, "/openapi/v2", user=OPENAPI_READER, etag=sent)
+            answer = await self._asking.ask(
+                cluster, api, "/openapi/v2", user=OPENAPI_READER, etag=sent, within=_SWAGGER_SECONDS
+            )
             if answer.status != 200:
                 return known
             tag = answer.headers.get("ETag") or _OWN_TAG + hashlib.sha256(answer.body).hexdigest()
             if tag != known[0]:
                 document = orjson.loads(answer.body)
                 self._swagger[key] = tag, document
-        except (Unreachable, TimeoutError, ValueError):
+        except (Unreachable, ValueError):
             return known
         return tag, document
 
@@ -234,6 +246,8 @@ class RemoteDocuments:
     def _changed(self, cluster: str, name: str) -> None:
         served = self._apis.of(cluster)
         self._known[cluster] = {gv: known for gv, known in self._known.get(cluster, {}).items() if gv in served}
+        servers = {trust_of(api) for api in served.values()}
+        self._swagger = {key: kept for key, kept in self._swagger.items() if key[0] != cluster or key[1] in servers}
         self._touch(cluster)
 
     def _touch(self, cluster: str) -> None:

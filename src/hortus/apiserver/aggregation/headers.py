@@ -7,11 +7,13 @@ of k8s.io/client-go, transport/round_trippers.go.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from aiohttp import web
 from multidict import CIMultiDict, CIMultiDictProxy
 
+from hortus.apiserver.aggregation.servers import Unreachable
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.clusters.trust import EXTRA_PREFIX, GROUP_HEADER, UID_HEADER, USER_HEADER
 
@@ -33,10 +35,12 @@ _ENDING_HERE: Final = frozenset({"authorization", "expect", "host"}) | _HOP_BY_H
 _IDENTITY: Final = ("x-remote-user", "x-remote-uid", "x-remote-group", "x-remote-extra-", "impersonate-")
 _TOKEN: Final = frozenset(b"!#$&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 """Characters of the name of a header (RFC 9110, token) but for the percent sign, which escapes others."""
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+"""Characters that no value of a header has (golang.org/x/net, http/httpguts); a line break begins another header."""
 
 
 def identity(user: UserInfo) -> CIMultiDict[str]:
-    """The headers that name the user of a request."""
+    """The headers that name the user of a request. Raises Unreachable where they cannot, in the words of net/http."""
     found: CIMultiDict[str] = CIMultiDict()
     found.add(USER_HEADER, user.username)
     if user.uid:
@@ -46,11 +50,17 @@ def identity(user: UserInfo) -> CIMultiDict[str]:
     for key, values in user.extra.items():
         for value in values:
             found.add(EXTRA_PREFIX + _escaped(key), value)
+    for name, value in found.items():
+        if _CONTROL.search(value):
+            raise Unreachable(f'net/http: invalid header field value for "{name}"')
     return found
 
 
 def forwarded(request: web.BaseRequest, user: UserInfo, audit: str, path: str) -> CIMultiDict[str]:
-    """The headers of a client's request for the server behind; `path` is the path below the logical cluster."""
+    """The headers of a client's request for the server behind; `path` is the path below the logical cluster.
+
+    Raises Unreachable.
+    """
     dropped = _of_connection(request.headers) | _ENDING_HERE
     found: CIMultiDict[str] = CIMultiDict()
     for name, value in request.headers.items():

@@ -21,7 +21,7 @@ from hortus.apiserver.aggregation.apiservices import RemoteApi
 from hortus.apiserver.aggregation.headers import forwarded, returned
 from hortus.apiserver.aggregation.resolving import RemoteAddress, Resolver
 from hortus.apiserver.aggregation.servers import RemoteServer, RemoteServers, Unreachable
-from hortus.apiserver.aggregation.upgrading import Tunnels, is_upgrade
+from hortus.apiserver.aggregation.upgrading import PassedAnswer, Tunnels, is_upgrade
 from hortus.apiserver.authn.identity import UserInfo
 from hortus.apiserver.connection import Connection, taken
 from hortus.apiserver.http import Reply, RequestInfo
@@ -48,20 +48,6 @@ def plain(text: str, code: int) -> Reply:
     """A refusal as Go's http.Error writes it."""
     headers = {"X-Content-Type-Options": "nosniff"}
     return Reply(f"{text}\n".encode(), code=code, content_type="text/plain; charset=utf-8", headers=headers)
-
-
-class PassedAnswer(web.StreamResponse):
-    """An answer whose bytes have been written already."""
-
-    def __init__(self, status: int, *, keep_alive: bool) -> None:
-        super().__init__(status=status)
-        self._keep_alive = keep_alive
-
-    async def prepare(self, request: web.BaseRequest) -> None:
-        pass
-
-    async def write_eof(self, data: bytes = b"") -> None:
-        pass
 
 
 class Proxy:
@@ -102,9 +88,9 @@ class Proxy:
         said = REMARKS.get()
         audit = (said.audit_id if said is not None else "") or request.headers.get("Audit-Id") or random_uid()
         target = _target(request, info)
-        headers = forwarded(request, user, audit, info.path)
         connection.stream = asyncio.current_task()
         try:
+            headers = forwarded(request, user, audit, info.path)
             if is_upgrade(request):
                 return await self._tunnels.open(request, server, address, target, headers)
             return await self._passed(request, info, server, address, target, headers)

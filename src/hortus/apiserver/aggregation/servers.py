@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from multidict import CIMultiDict
 from yarl import URL
 
-from hortus.apiserver.admission.sessions import IsolatedNames, denied_networks
+from hortus.apiserver.admission.sessions import IsolatedNames, denied_networks, isolated_session
 from hortus.apiserver.aggregation.apiservices import RemoteApi, ServiceReference
 from hortus.apiserver.aggregation.resolving import RemoteAddress
 from hortus.apiserver.authn.certificates import client_certificate, key_pem, new_key
@@ -47,7 +47,9 @@ class Unreachable(Exception):
     """No answer of the server; the text is the problem in the words of Go's client."""
 
 
-class _Trust(NamedTuple):
+class ServerTrust(NamedTuple):
+    """The connections of two APIs with the same are shared: it is the same server, believed for the same reason."""
+
     service: ServiceReference
     ca: bytes
     insecure: bool
@@ -115,7 +117,7 @@ class RemoteServer:
         except aiohttp.ClientError as error:
             raise Unreachable(_words(error, address)) from None
         except TimeoutError:
-            raise Unreachable(f"dial tcp {address.host}:{address.port}: i/o timeout") from None
+            raise Unreachable(dial_problem(TimeoutError(), address)) from None
         finally:
             self._active -= 1
             if self._retired and not self._active:
@@ -137,7 +139,7 @@ class RemoteServers:
     def __init__(self, clusters: ClusterKeyLookup, *, local: Collection[str]) -> None:
         self._clusters = clusters
         self._local = local
-        self._open: dict[str, dict[_Trust, RemoteServer]] = {}
+        self._open: dict[str, dict[ServerTrust, RemoteServer]] = {}
         self._identities: dict[str, tuple[ClusterKeys, bytes, Secret]] = {}
         self._threads = ThreadPoolExecutor(_LOOKUPS, thread_name_prefix="service-names")
         self._closing: set[asyncio.Task[None]] = set()
@@ -145,7 +147,7 @@ class RemoteServers:
     def of(self, cluster: str, api: RemoteApi) -> RemoteServer:
         """The connections to the server of `api`. Raises ValueError where its caBundle cannot be read."""
         known = self._open.setdefault(cluster, {})
-        trust = _trust(api)
+        trust = trust_of(api)
         found = known.get(trust)
         if found is None:
             found = known[trust] = self._opened(cluster, trust)
@@ -160,7 +162,7 @@ class RemoteServers:
         known = self._open.get(cluster)
         if not known:
             return
-        used = {_trust(api) for api in apis.values()}
+        used = {trust_of(api) for api in apis.values()}
         used |= {trust._replace(ca=b"", insecure=True) for trust in used}
         for trust in known.keys() - used:
             task = asyncio.get_running_loop().create_task(known.pop(trust).retire())
@@ -182,20 +184,12 @@ class RemoteServers:
         await asyncio.gather(*self._closing)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _opened(self, cluster: str, trust: _Trust) -> RemoteServer:
+    def _opened(self, cluster: str, trust: ServerTrust) -> RemoteServer:
         certificate, key = self._identity(cluster)
         tls = client_context(ca=trust.ca, certificate=certificate, key=key, insecure=trust.insecure)
         names, dialer = IsolatedNames(self._threads), Dialer(denied_networks(cluster, self._local))
-        connector = aiohttp.TCPConnector(
-            limit=_CONNECTIONS, keepalive_timeout=_IDLE_SECONDS, resolver=names, socket_factory=dialer
-        )
-        session = aiohttp.ClientSession(
-            connector=connector,
-            trust_env=False,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            timeout=aiohttp.ClientTimeout(connect=_CONNECT_SECONDS),
-        )
+        timeout = aiohttp.ClientTimeout(connect=_CONNECT_SECONDS)
+        session = isolated_session(names, dialer, limit=_CONNECTIONS, idle=_IDLE_SECONDS, timeout=timeout)
         return RemoteServer(trust.service.host, tls, session, names, dialer)
 
     def _identity(self, cluster: str) -> tuple[bytes, Secret]:
@@ -213,12 +207,24 @@ class RemoteServers:
         return known[1], known[2]
 
 
-def _trust(api: RemoteApi) -> _Trust:
-    return _Trust(api.service, api.ca, api.insecure)
+def trust_of(api: RemoteApi) -> ServerTrust:
+    return ServerTrust(api.service, api.ca, api.insecure)
+
+
+def dial_problem(error: OSError, address: RemoteAddress) -> str:
+    """The reason why there is no connection to an address."""
+    where = f"dial tcp {address.host}:{address.port}"
+    match error:
+        case AddressDenied():
+            return f"{where}: services of logical clusters may not be on this machine or its link"
+        case ConnectionRefusedError():
+            return f"{where}: connect: connection refused"
+        case TimeoutError(errno=None):
+            return f"{where}: i/o timeout"
+    return f"{where}: {error.strerror or error}"
 
 
 def _words(error: aiohttp.ClientError, address: RemoteAddress) -> str:
-    where = f"dial tcp {address.host}:{address.port}"
     match error:
         case aiohttp.ClientConnectorCertificateError():
             return f"tls: failed to verify certificate: x509: {error.certificate_error}"
@@ -226,14 +232,10 @@ def _words(error: aiohttp.ClientError, address: RemoteAddress) -> str:
             return f"tls: {error.os_error}"
         case aiohttp.ClientConnectorDNSError():
             return f"dial tcp: lookup {address.host}: no such host"
-        case aiohttp.ClientConnectorError(os_error=AddressDenied()):
-            return f"{where}: services of logical clusters may not be on this machine or its link"
-        case aiohttp.ClientConnectorError(os_error=ConnectionRefusedError()):
-            return f"{where}: connect: connection refused"
         case aiohttp.ClientConnectorError():
-            return f"{where}: {error.os_error.strerror or error.os_error}"
+            return dial_problem(error.os_error, address)
         case aiohttp.ServerTimeoutError():
-            return f"{where}: i/o timeout"
+            return dial_problem(TimeoutError(), address)
         case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError():
             return "EOF"
     return str(error) or type(error).__name__

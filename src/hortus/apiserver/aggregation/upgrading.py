@@ -14,9 +14,8 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from hortus.apiserver.aggregation.resolving import RemoteAddress
-from hortus.apiserver.aggregation.servers import RemoteServer, Unreachable
+from hortus.apiserver.aggregation.servers import RemoteServer, Unreachable, dial_problem
 from hortus.apiserver.connection import Connection, taken
-from hortus.kube.dialing import AddressDenied
 from hortus.kube.listeners import TLS_FAREWELL_WITHIN
 
 _SECONDS = 10.0
@@ -36,12 +35,12 @@ def is_upgrade(request: web.BaseRequest) -> bool:
     return "upgrade" in (word.strip() for word in words) and bool(request.headers.get("Upgrade"))
 
 
-class Switched(web.StreamResponse):
-    """The answer to a request whose connection has been used up."""
+class PassedAnswer(web.StreamResponse):
+    """An answer whose bytes have been written already."""
 
-    def __init__(self, status: int) -> None:
+    def __init__(self, status: int, *, keep_alive: bool) -> None:
         super().__init__(status=status)
-        self._keep_alive = False
+        self._keep_alive = keep_alive
 
     async def prepare(self, request: web.BaseRequest) -> None:
         pass
@@ -93,7 +92,7 @@ class Tunnels:
                 await _rest(reader, transport, _length(head))
             else:
                 await _both_ways(request, reader, writer)
-            return Switched(status)
+            return PassedAnswer(status, keep_alive=False)
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             raise Unreachable("malformed HTTP response") from None
         except TimeoutError:
@@ -111,13 +110,8 @@ async def _connected(server: RemoteServer, address: RemoteAddress) -> tuple[asyn
         async with asyncio.timeout(_SECONDS):
             connected = await server.dial(address)
             return await asyncio.open_connection(sock=connected, ssl=tls, server_hostname=name, limit=_LARGEST_HEAD)
-    except TimeoutError:
-        raise Unreachable(f"dial tcp {address.host}:{address.port}: i/o timeout") from None
-    except AddressDenied:
-        where = f"dial tcp {address.host}:{address.port}"
-        raise Unreachable(f"{where}: services of logical clusters may not be on this machine or its link") from None
     except OSError as error:
-        raise Unreachable(f"dial tcp {address.host}:{address.port}: {error.strerror or error}") from None
+        raise Unreachable(dial_problem(error, address)) from None
 
 
 async def _closed(writer: asyncio.StreamWriter) -> None:

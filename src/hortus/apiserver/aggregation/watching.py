@@ -2,14 +2,16 @@
 
 One task for each resource that can be listed, watched and deleted (kube-controller-manager's garbage collector looks at
 the same), on a server that is available. A task lists, watches from there, and begins again when the watch cannot go
-on. Nothing is kept of an object here.
+on. Deletions that no watch has shown are found by the next list, so the names and uids of objects are kept
+(k8s.io/client-go, tools/cache) as long as their version has an APIService: also while its server is unavailable.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -27,6 +29,12 @@ _FIRST_WAIT, _LAST_WAIT = 0.5, 30.0
 """Seconds until a failed task begins again, doubling up to the last."""
 _WATCH_SECONDS = 300
 """Seconds that a watch lasts, and up to twice that."""
+_MORE_SECONDS = 30.0
+"""Seconds that a server has to end a watch whose time is up."""
+_LIST_SECONDS = 60.0
+"""Seconds for the list of all objects (kube-apiserver, --request-timeout)."""
+_SHORTEST_WATCH = 1.0
+"""Seconds below which a watch counts as failed (k8s.io/client-go, tools/cache)."""
 
 
 class RemoteChange(NamedTuple):
@@ -36,6 +44,19 @@ class RemoteChange(NamedTuple):
     resource: RemoteResource
     metadata: Object
     gone: bool = False
+
+
+class _Collection(NamedTuple):
+    """A resource, whatever else changes about its APIService."""
+
+    cluster: str
+    group: str
+    version: str
+    plural: str
+
+
+def _collection(cluster: str, resource: RemoteResource) -> _Collection:
+    return _Collection(cluster, resource.api.group, resource.api.version, resource.plural)
 
 
 class RemoteWatches:
@@ -56,17 +77,20 @@ class RemoteWatches:
         self._ended = ended
         self._clock = clock
         self._tasks: dict[tuple[str, RemoteResource], asyncio.Task[None]] = {}
+        self._known: dict[_Collection, dict[tuple[str, str], str]] = {}
+        """The uids of objects by namespace and name."""
         documents.on_change(self.follow)
 
     def follow(self, cluster: str) -> None:
         """Watches the resources that a cluster has now, and no others."""
-        wanted = {
-            (cluster, each) for each in self._content.resources(cluster) if each.verbs >= _NEEDED and each.api.available
-        }
+        wanted = {(cluster, each) for each in self._content.resources(cluster) if each.verbs >= _NEEDED}
         present = {key for key in self._tasks if key[0] == cluster}
         for key in present - wanted:
             self._tasks.pop(key).cancel()
             self._ended(*key)
+        for kept in [each for each in self._known if each.cluster == cluster]:
+            if not self._content.serves(cluster, kept.group, kept.version):
+                del self._known[kept]
         for key in wanted - present:
             self._tasks[key] = asyncio.get_running_loop().create_task(self._keep(*key), name=f"watch {key[1].plural}")
 
@@ -80,25 +104,39 @@ class RemoteWatches:
     async def _keep(self, cluster: str, resource: RemoteResource) -> None:
         wait = _FIRST_WAIT
         while True:
-            try:
+            # A server that is away, or does not speak as others do, is asked again later.
+            with contextlib.suppress(Unreachable, TimeoutError, ValueError, KeyError, TypeError):
                 revision = await self._list(cluster, resource)
-                wait = _FIRST_WAIT
-                while revision:
-                    revision = await self._watch(cluster, resource, revision)
-            except (Unreachable, ValueError, KeyError, TypeError):
-                pass  # the server is away, or does not speak as others do
+                lasted = True
+                while revision and lasted:
+                    began = self._clock.monotonic()
+                    try:
+                        revision = await self._watch(cluster, resource, revision)
+                    finally:
+                        lasted = self._clock.monotonic() - began >= _SHORTEST_WATCH
+                        if lasted:
+                            wait = _FIRST_WAIT
             await self._clock.sleep(wait * random.uniform(0.8, 1.2))  # noqa: S311 - spreads load, protects nothing
             wait = min(wait * 2, _LAST_WAIT)
 
     async def _list(self, cluster: str, resource: RemoteResource) -> str:
         """Shows every object; returns the revision to watch from. Raises Unreachable, ValueError."""
         answer = await self._requests.ask(
-            cluster, resource.api, resource.path(), user=SERVER, accept=_FORM.format("List")
+            cluster, resource.api, resource.path(), user=SERVER, accept=_FORM.format("List"), within=_LIST_SECONDS
         )
         if answer.status != 200:
             raise Unreachable(f"status {answer.status}")
         listed = orjson.loads(answer.body)
-        self._show(cluster, resource, (item["metadata"] for item in listed.get("items") or ()))
+        found: dict[tuple[str, str], Object] = {}
+        for item in listed.get("items") or ():
+            metadata: Object = item["metadata"]
+            found[_place(metadata)] = metadata
+        known = self._known.get(_collection(cluster, resource), {})
+        for namespace, name in known.keys() - found.keys():
+            metadata = {"namespace": namespace, "name": name, "uid": known[namespace, name]}
+            self._show(cluster, resource, metadata, gone=True)
+        for metadata in found.values():
+            self._show(cluster, resource, metadata)
         return str(listed["metadata"].get("resourceVersion", ""))
 
     async def _watch(self, cluster: str, resource: RemoteResource, revision: str) -> str:
@@ -108,16 +146,27 @@ class RemoteWatches:
         lines = self._requests.lines(
             cluster, resource.api, f"{resource.path()}?{query}", user=SERVER, accept=_FORM.format("")
         )
-        async for line in lines:
-            event: dict[str, Any] = orjson.loads(line)
-            if event["type"] == "ERROR":
-                return ""
-            metadata: Object = event["object"]["metadata"]
-            revision = str(metadata.get("resourceVersion") or revision)
-            if event["type"] != "BOOKMARK":
-                self._show(cluster, resource, (metadata,), gone=event["type"] == "DELETED")
+        async with asyncio.timeout(seconds + _MORE_SECONDS):
+            async for line in lines:
+                event: dict[str, Any] = orjson.loads(line)
+                if event["type"] == "ERROR":
+                    return ""
+                metadata: Object = event["object"]["metadata"]
+                revision = str(metadata.get("resourceVersion") or revision)
+                if event["type"] != "BOOKMARK":
+                    self._show(cluster, resource, metadata, gone=event["type"] == "DELETED")
         return revision
 
-    def _show(self, cluster: str, resource: RemoteResource, found: Iterable[Object], *, gone: bool = False) -> None:
-        for metadata in found:
-            self._look(RemoteChange(cluster, resource, metadata, gone))
+    def _show(self, cluster: str, resource: RemoteResource, metadata: Object, *, gone: bool = False) -> None:
+        known = self._known.setdefault(_collection(cluster, resource), {})
+        place, uid = _place(metadata), str(metadata.get("uid", ""))
+        replaced = known.pop(place, uid)
+        if replaced != uid:
+            self._look(RemoteChange(cluster, resource, {**metadata, "uid": replaced}, gone=True))
+        if not gone:
+            known[place] = uid
+        self._look(RemoteChange(cluster, resource, metadata, gone))
+
+
+def _place(metadata: Object) -> tuple[str, str]:
+    return metadata.get("namespace", ""), metadata["name"]
